@@ -1,7 +1,7 @@
 # `make demo` shows Lowwater at work, `make test` checks it; both set themselves up in .venv on first use.
 .DEFAULT_GOAL := help
 BIN := .venv/bin
-PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal --durations=10
 
 .PHONY: help demo test test-full lint types contracts bench bench-counting bench-recall bench-summary bench-hermes bench-store bench-reach bench-economics bench-peers bench-frameworks bench-gateway docs picture fix lock clean
 
@@ -18,7 +18,11 @@ help:
 .venv/ready: pyproject.toml constraints.txt tools/setup.sh
 	@sh tools/setup.sh
 
-demo: .venv/ready
+# The demo needs neither the test tools nor the extras.
+.venv/demo: pyproject.toml constraints.txt tools/setup.sh
+	@sh tools/setup.sh demo
+
+demo: $(if $(wildcard .venv/ready),.venv/ready,.venv/demo)
 	@$(BIN)/lowwater demo
 
 test: .venv/ready lint types contracts
@@ -44,7 +48,7 @@ test: .venv/ready lint types contracts
 	@touch $@
 
 test-full: .venv/local-model .venv/browser .venv/terminal lint types contracts
-	TESTS_NEED_BROWSER=1 TESTS_NEED_TMUX=1 $(PYTEST)
+	TESTS_NEED_BROWSER=1 TESTS_NEED_TMUX=1 TESTS_EXAMPLES=random $(PYTEST)
 
 lint: .venv/ready
 	$(BIN)/ruff format --check .

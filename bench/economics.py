@@ -23,12 +23,12 @@ from msgspec.structs import replace
 
 from bench.transcripts import CANONICAL
 from lowwater.adapters.tokenizer import tokenizer_for
-from lowwater.core.costs.rent import Offer
+from lowwater.core.costs.prices import Offer
 from lowwater.core.formats.openai_chat import decode_message
 from lowwater.core.mechanisms.placeholder import placeholder
-from lowwater.lab.course import Course, Sheet, State, Timed, Use, course_of
+from lowwater.lab.course import Course, CourseState, CourseUse, Sheet, Timed, course_of
 from lowwater.lab.optimum import optimum
-from lowwater.lab.references.uses import find, uses_of
+from lowwater.lab.references.uses import find_words, uses_of
 from lowwater.lab.schedules import POLICIES, RentOrBuy, Tally, run
 from lowwater.protocols import Tokenizer
 from tests.generated.courses import SESSIONS, TAIL, generate, is_for_tuning
@@ -170,7 +170,7 @@ def recorded(path: Path) -> Course | None:
     return course if course.turns else None
 
 
-def _uses(messages: Sequence[Timed], tokenizer: Tokenizer) -> Iterator[Use]:
+def _uses(messages: Sequence[Timed], tokenizer: Tokenizer) -> Iterator[CourseUse]:
     """Yield one use for each result that an answer needs; it is in the digest if all that is needed is."""
     needed: dict[tuple[int, int, str], list[str]] = {}
     results = {}
@@ -184,11 +184,11 @@ def _uses(messages: Sequence[Timed], tokenizer: Tokenizer) -> Iterator[Use]:
     }
     for (at, of, text), names in needed.items():
         if of < at:
-            yield Use(
+            yield CourseUse(
                 at=at,
                 of=of,
                 tokens=tokenizer.count(text),
-                in_digest=all(find(name, shown[text]) >= 0 for name in names),
+                in_digest=all(find_words(name, shown[text]) >= 0 for name in names),
             )
 
 
@@ -237,7 +237,7 @@ def misses(rows: Sequence[Row]) -> list[str]:
 class _Unbounded(RentOrBuy):
     """Rent-or-buy that does not ask whether a session is old enough to pay a purchase back."""
 
-    def offers(self, turn: int, state: State) -> Iterator[Offer]:
+    def offers(self, turn: int, state: CourseState) -> Iterator[Offer]:
         """Yield the offers as if it were."""
         for offer in super().offers(turn, state):
             yield replace(offer, wait=0)

@@ -27,15 +27,15 @@ from lowwater.errors import LowwaterError, defect
 from lowwater.lab.audit.files import audit_files
 from lowwater.lab.replay.run import cores
 from lowwater.lab.replay.script import NEUTRAL
-from lowwater.lab.replay.session import Options, Task, replay_session
-from lowwater.logs.importing import Skipped, files_in, recordings
+from lowwater.lab.replay.session import ReplayOptions, ReplayTask, replay_session
+from lowwater.logs.importers import Skipped, files_in, recordings
 from lowwater.logs.recording import Recording
 from lowwater.session.factories import counter_for
 from lowwater.settings import Settings
 
 TRANSCRIPTS = Path(__file__).parents[2] / "shared" / "transcripts"
 COMMANDS = ("audit", "replay", "inspect", "explain", "compress")
-PLAYED = Options(policies=("rent-or-buy", "never", "optimum"), arms=(NEUTRAL,), full=("rent-or-buy",))
+PLAYED = ReplayOptions(policies=("rent-or-buy", "never", "optimum"), arms=(NEUTRAL,), full=("rent-or-buy",))
 MOST = 0.01
 """The share of sessions and of dollars that may be skipped."""
 NO_LOG = "no recording in a format that is known"
@@ -95,7 +95,7 @@ def try_file(path: str, *, known: set[str] | None = None) -> Tried:
     dollars = skipped_dollars = 0.0
     calls = assumed = 0
     for recording in found:
-        task = Task(recording=recording, options=PLAYED)
+        task = ReplayTask(recording=recording, options=PLAYED)
         if known is not None and task.key in known:
             continue
         if known is not None:

@@ -14,8 +14,8 @@ from statistics import median, quantiles
 
 from bench.starts import Begun, Starts
 from bench.transcripts import CANONICAL
-from lowwater.lab.audit.calls import Pricing, Start, calls_of, foreseen_bill
-from lowwater.logs.importing import recordings
+from lowwater.lab.audit.calls import ModelPrices, Start, audited_calls, foreseen_bill
+from lowwater.logs.importers import recordings
 
 BOUNDS: dict[tuple[str, str], tuple[float, float]] = {
     ("agentv", "openai"): (0.12, 0.20),
@@ -29,9 +29,9 @@ BOUNDS: dict[tuple[str, str], tuple[float, float]] = {
 
 def sessions() -> dict[str, Begun]:
     """Return the recorded sessions with usage, times and prices, by their ids, in the order they began."""
-    pricing, found = Pricing(), {}
+    pricing, found = ModelPrices(), {}
     for recording in recordings([CANONICAL]):
-        calls = calls_of(recording, pricing)
+        calls = audited_calls(recording, pricing)
         bill = foreseen_bill(calls)
         told = tuple(call for call in calls if call.usage is not None)
         if bill is None or not bill.recorded or not any(call.prices and call.at for call in told):

@@ -24,9 +24,9 @@ from lowwater.core.formats.codec import decode_messages, raw_messages
 from lowwater.core.stored import Append
 from lowwater.core.tokens.counting import count_message
 from lowwater.protocols import Store
-from lowwater.session.factories import opened_store
+from lowwater.session.factories import resolve_store
 from lowwater.settings import OutputSettings, Settings
-from lowwater.stores.sqlite.connections import Sync
+from lowwater.stores.addresses import Sync
 
 Messages = list[dict[str, Any]]
 STEP = 500
@@ -97,7 +97,7 @@ class ByStore:
 
     def open(self, path: Path) -> None:
         """Begin a new store as a user has it, without secrets in its index."""
-        self._store = opened_store(f"sqlite:///{path}?sync={self.sync}")
+        self._store = resolve_store(f"sqlite:///{path}?sync={self.sync}")
         self.begin(SESSION)
 
     def begin(self, session: str) -> None:

@@ -24,7 +24,7 @@ def with_history(length: int) -> Ledger:
     cut = length - VIEW + 1
     summary = SummarizedSpan(text="so far", role="user", sources=(Numbers(first=1, last=cut),), tokens=2)
     tail = KeptRange(numbers=Numbers(first=cut + 1, last=length))
-    return ledger.append(Compacted(at=0.0, mechanisms=("summarize",), stands=(summary, tail)))
+    return ledger.append(Compacted(at=0.0, mechanisms=("summarize",), items=(summary, tail)))
 
 
 def new_message(number: int) -> Message:

@@ -22,7 +22,7 @@ from lowwater.core.messages import Message
 from lowwater.core.stored import About, Append
 from lowwater.core.tokens.counting import count_message
 from lowwater.protocols import Store
-from lowwater.session.factories import opened_store
+from lowwater.session.factories import resolve_store
 from lowwater.settings import OutputSettings, Settings
 from tests.generated import generate_session
 
@@ -56,7 +56,7 @@ class History(Struct, frozen=True, kw_only=True):
 def build(length: int, folder: Path) -> History:
     """Store a session of `length` messages whose view is a summary and some 200 of them, the same for any length."""
     history = History(length=length, path=folder / f"{length}.db")
-    store = opened_store(history.address)
+    store = resolve_store(history.address)
     version = store.append(history.name, 0, Append(entries=(_opened(),), about=About()))
     for entries in _chapters(length):
         version = store.append(history.name, version, Append(entries=entries))
@@ -84,7 +84,7 @@ def _chapters(length: int) -> Iterator[tuple[Entry, ...]]:
         sources = (Numbers(first=1, last=cut),)
         summary = SummarizedSpan(text=SUMMARY, role="user", sources=sources, tokens=summary_tokens)
         tail = KeptRange(numbers=Numbers(first=cut + 1, last=end))
-        yield (*appended, Compacted(at=float(end), mechanisms=("summarize",), stands=(summary, tail)))
+        yield (*appended, Compacted(at=float(end), mechanisms=("summarize",), items=(summary, tail)))
 
 
 def _cycle() -> list[bytes]:
@@ -183,7 +183,7 @@ class Commits(Struct, frozen=True, kw_only=True):
 
 def commits(history: History, rounds: int) -> Commits:
     """Have a real session compact the history, and commit what it wrote again and again, in turns with messages."""
-    store = opened_store(history.address)
+    store = resolve_store(history.address)
     listening = Listening(store)
     session = Lowwater(model=MODEL, settings=QUIET, store=cast("Store", listening)).session(history.name)
     assert session.compress() is not None
@@ -207,6 +207,6 @@ def commits(history: History, rounds: int) -> Commits:
 
 
 def _stood_for(new: Append) -> int:
-    stands = [stand for entry in new.entries if isinstance(entry, Compacted) for stand in entry.stands]
+    stands = [stand for entry in new.entries if isinstance(entry, Compacted) for stand in entry.items]
     numbers = [each for stand in stands if isinstance(stand, SummarizedSpan) for each in stand.sources]
     return sum(each.last - each.first + 1 for each in numbers if isinstance(each, Numbers))

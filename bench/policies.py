@@ -19,9 +19,9 @@ from lowwater.adapters.models import load_registry
 from lowwater.core.formats.codec import decode_messages, encode_messages
 from lowwater.core.policies.registry import POLICIES
 from lowwater.lab.references.uses import uses_of
+from lowwater.lab.replay.course_replay import PolicyOutcome
 from lowwater.lab.replay.live import EngineRun, play_with_engine
-from lowwater.lab.replay.on_course import Outcome
-from lowwater.lab.replay.script import Script, course_for, script_of
+from lowwater.lab.replay.script import ReplayScript, course_for, script_of
 from lowwater.logs.recording import RecordedMessage, Recording
 from tests.generated import Kind, generate_session
 
@@ -49,7 +49,7 @@ class Sums(Struct, kw_only=True):
         """Calls, summaries and rework."""
         return self.cost + self.rework + self.summaries
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: PolicyOutcome) -> None:
         """Add a session."""
         self.calls += outcome.cadence.turns
         self.cost += outcome.cost - outcome.summaries
@@ -63,13 +63,13 @@ class Sums(Struct, kw_only=True):
 class Job(Struct, frozen=True, kw_only=True):
     """One session under one policy."""
 
-    script: Script
+    script: ReplayScript
     policy: str
     model: str
     keyless: bool
 
 
-def play(job: Job) -> Outcome:
+def play(job: Job) -> PolicyOutcome:
     """Return what the session comes to; the hidden system prompts of recordings are left out."""
     course = course_for(job.script, (), model=job.model, recorded=job.model)
     part = EngineRun(
@@ -82,7 +82,7 @@ def play(job: Job) -> Outcome:
     return play_with_engine(job.script, uses_of(job.script.messages), part)
 
 
-def _recorded() -> Iterator[Script]:
+def _recorded() -> Iterator[ReplayScript]:
     for session in sessions():
         lines = session.messages
         calls = sum(line.message.role == "assistant" for line in lines)
@@ -93,7 +93,7 @@ def _recorded() -> Iterator[Script]:
             )
 
 
-def _generated() -> Iterator[Script]:
+def _generated() -> Iterator[ReplayScript]:
     for kind in KINDS:
         for seed in range(1, 1 + GENERATED):
             made = generate_session(kind, seed=seed, turns=TURNS)

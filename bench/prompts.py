@@ -10,8 +10,7 @@ from bench.transcripts import Recorded, Session
 from lowwater.core.api_calls import Usage
 from lowwater.core.formats.usage import decode_anthropic_usage as decode_anthropic
 from lowwater.core.formats.usage import decode_openai_usage as decode_chat
-from lowwater.core.tokens.calibration import Calibration
-from lowwater.core.tokens.counting import count_message, count_thinking, rules_for
+from lowwater.core.tokens.counting import Calibration, count_message, count_thinking, rules_for
 from lowwater.session.factories import counter_for
 
 LEARNED_FROM = 10

@@ -24,12 +24,11 @@ from lowwater.core.messages import texts_of
 from lowwater.core.stored import Hit
 from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest, Written
-from lowwater.lab.references.reaching import RecallScore, Scorer, UseOutcome, recall_score
+from lowwater.lab.references.reachability import RecallScore, Scorer, UseOutcome, recall_score
 from lowwater.lab.references.uses import uses_of
 from lowwater.session.library import Lowwater
 from lowwater.settings import OutputSettings, Settings
-from lowwater.stores.opening import open_store
-from lowwater.stores.sqlite.connections import SQLITE
+from lowwater.stores.addresses import SQLITE, open_store
 from lowwater.testing.fakes import ScriptedClock
 
 MODEL, POLICY = "claude-opus-4-5", "rent-or-buy"

@@ -7,7 +7,7 @@ from bench.peers.worker import WINDOW
 from bench.real_peers_cases import Case
 from lowwater.core.models.model import Model
 from lowwater.lab.peers import PEERS, play_course
-from lowwater.lab.replay.on_course import OPTIMUM, CourseReplay, Outcome
+from lowwater.lab.replay.course_replay import OPTIMUM, CourseReplay, PolicyOutcome
 from lowwater.lab.replay.script import course_for, sheet_of
 from lowwater.lab.schedules import Tally
 
@@ -65,7 +65,7 @@ class Beside:
         )
 
 
-def _modelled(outcome: Outcome) -> Modelled | None:
+def _modelled(outcome: PolicyOutcome) -> Modelled | None:
     if not outcome.fits:
         return None
     return Modelled(

@@ -12,14 +12,21 @@ from msgspec.structs import replace
 
 from bench.real_peers_sent import Asked, Sent, lost
 from lowwater.core.api_calls import Usage
-from lowwater.core.cache.belief import Belief, after_call, expected_usage
-from lowwater.core.cache.layout import Block, Layout, Lifetime, chained
+from lowwater.core.cache.belief import (
+    Belief,
+    Block,
+    Layout,
+    MarkLifetime,
+    after_call,
+    chained,
+    expected_usage,
+)
 from lowwater.core.costs.prices import cost_of
 from lowwater.core.messages import Message
 from lowwater.core.models.model import Model
 from lowwater.core.tokens.counting import count_message, count_preamble, rules_for
 from lowwater.lab.references.uses import LaterUse
-from lowwater.lab.replay.script import Script, sheet_of
+from lowwater.lab.replay.script import ReplayScript, sheet_of
 from lowwater.session.factories import counter_for, framing_for
 
 Asks = Literal["fresh", "riding", "other"]
@@ -68,7 +75,7 @@ class Sizes:
         """Return the size of a text."""
         return round(self._scale * self._tokenizer.count(text))
 
-    def preamble(self, script: Script) -> int:
+    def preamble(self, script: ReplayScript) -> int:
         """Return the size of tools alone: where a system prompt is known, it is a message."""
         return round(self._scale * count_preamble(b"", script.tools, self._tokenizer))
 
@@ -120,7 +127,7 @@ class Biller:
         keys = chained([b"preamble", *(message.digest for message in messages)])
         sizes = [self._fixed, *map(self._sizes.of, messages)]
         seam = _common(self._before, keys)
-        marks: dict[int, Lifetime] = dict.fromkeys((0, seam, len(keys) - 1), "short")
+        marks: dict[int, MarkLifetime] = dict.fromkeys((0, seam, len(keys) - 1), "short")
         blocks = [
             Block(key=key, tokens=size, mark=marks.get(at, ""), ends=_ends(messages, at - 1))
             for at, (key, size) in enumerate(zip(keys, sizes, strict=True))

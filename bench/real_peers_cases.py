@@ -14,7 +14,7 @@ from lowwater.core.messages import Message
 from lowwater.core.tokens.counting import count_message
 from lowwater.errors import BadInput
 from lowwater.lab.references.uses import LaterUse, uses_of
-from lowwater.lab.replay.script import Script, script_of
+from lowwater.lab.replay.script import ReplayScript, script_of
 from lowwater.logs.recording import RecordedMessage, Recording
 from lowwater.testing.legality import refusal_of
 
@@ -29,7 +29,7 @@ class Case(Struct, frozen=True, kw_only=True):
     """One session."""
 
     name: str
-    script: Script
+    script: ReplayScript
     model: str = ""
     """The model that was recorded, if one was."""
     facts: tuple[str, ...] = ()

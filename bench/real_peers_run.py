@@ -16,7 +16,7 @@ from bench.real_peers_play import Played, Progress, Terms, play_never, play_peer
 from bench.real_peers_rows import Money, Row, money_of, row_of, scheduled, together, uses_by_turn
 from lowwater.adapters.models import load_registry
 from lowwater.core.models.model import Model
-from lowwater.lab.replay.on_course import OPTIMUM
+from lowwater.lab.replay.course_replay import OPTIMUM
 from lowwater.lab.replay.script import model_named
 
 NEVER = "never"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from lowwater.core.messages import Message, texts_of
-from lowwater.lab.references.uses import LaterUse, find
+from lowwater.lab.references.uses import LaterUse, find_words
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ def lost(sent: Sent, uses: Sequence[LaterUse]) -> list[LaterUse]:
     if not uses:
         return []
     shown = text_of(sent.messages)
-    return [use for use in uses if find(use.text, shown) < 0]
+    return [use for use in uses if find_words(use.text, shown) < 0]
 
 
 def text_of(messages: Sequence[Message]) -> str:

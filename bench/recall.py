@@ -21,7 +21,7 @@ from lowwater.core.mechanisms.placeholder import placeholder
 from lowwater.core.messages import Message
 from lowwater.core.references import NAME
 from lowwater.core.tools import classify
-from lowwater.lab.references.uses import LaterUse, Origin, find, said_in, uses_of
+from lowwater.lab.references.uses import LaterUse, Origin, argument_texts, find_words, uses_of
 from lowwater.protocols import Tokenizer
 
 LATER, LONG, RATIO, WANTED = 5, 600, 0.16, 0.85
@@ -169,7 +169,7 @@ def talk(messages: Sequence[Message], until: int) -> str:
         if turn > until:
             break
         said.append(message.text)
-        said += (text for call in message.calls for text in (call.name, *said_in(call, keys=True)))
+        said += (text for call in message.calls for text in (call.name, *argument_texts(call, keys=True)))
     return "\n".join(said)
 
 
@@ -206,7 +206,7 @@ def _look(
     measured.tokens += left
     measured.over += left > RATIO * whole
     for use in uses:
-        kept = find(use.text, text) >= 0
+        kept = find_words(use.text, text) >= 0
         for group in (
             "all",
             f"source: {late.source}",

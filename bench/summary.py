@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from bench.transcripts import ABSENT, CANONICAL, sessions
 from lowwater.adapters.tokenizer import tokenizer_for
-from lowwater.core.groups import legal_cuts
-from lowwater.core.messages import Message, texts_of
+from lowwater.core.messages import Message, legal_cuts, texts_of
 from lowwater.core.summary.activity import story_of
 from lowwater.core.summary.critical import KeptReferences, critical_references, references_of
 from lowwater.core.summary.extractive import extract

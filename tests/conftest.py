@@ -1,5 +1,12 @@
-"""What holds for every test: sessions are kept in memory, never in the user's own files."""
+"""What holds for every test: sessions are kept in memory, never in the user's own files, and Hypothesis has no stopwatch."""
 
 import os
 
+from hypothesis import settings
+
 os.environ["LOWWATER_STORE"] = "memory:"
+
+# `make test` tries the same examples every time, `make test-full` new ones; on a busy machine any example may be slow.
+settings.register_profile("fixed", deadline=None, derandomize=True)
+settings.register_profile("random", deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("TESTS_EXAMPLES", "fixed"))

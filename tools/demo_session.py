@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from lowwater.core.formats.codec import encode_messages
 from lowwater.core.strict_json import read_fields
-from lowwater.logs.demo_session import Header, Line
+from lowwater.logs.demo_session import DemoLine, Header
 from tests.generated import generate_session
 
 FILE = Path(__file__).parents[1] / "src" / "lowwater" / "data" / "demo-session.jsonl.xz"
@@ -25,11 +25,11 @@ def session_lines() -> bytes:
     for reference in made.references:
         mentions[reference.used].append(reference.text)
     tools = Raw(made.tools_json("openai_chat"))
-    lines: list[Header | Line] = [Header(id=made.id, model=made.model, system=made.system, tools=tools)]
+    lines: list[Header | DemoLine] = [Header(id=made.id, model=made.model, system=made.system, tools=tools)]
     for index, (message, at) in enumerate(zip(made.messages, made.times, strict=True)):
         content = Raw(read_fields(encode_messages([message], "anthropic")[0])["content"])
         told = tuple(mentions[index])
-        lines.append(Line(role=message.role, name=message.name, content=content, at=at, mentions=told))
+        lines.append(DemoLine(role=message.role, name=message.name, content=content, at=at, mentions=told))
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 

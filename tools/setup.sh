@@ -1,5 +1,6 @@
 #!/bin/sh
 # Make .venv with everything the project needs, or say in one sentence what is missing and how to install it.
+# With the argument `demo` only what `make demo` needs is installed.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -30,6 +31,10 @@ if ! .venv/bin/python -c "$new_enough" 2>/dev/null; then
     rm -rf .venv
     "$python" -m venv .venv
 fi
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]' ||
+case "${1:-}" in
+    demo) packages='.' stamp=demo ;;
+    *) packages='.[dev]' stamp=ready ;;
+esac
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable "$packages" ||
     fail "the packages could not be installed; check that pip reaches a package index and run make again"
-touch .venv/ready
+touch ".venv/$stamp"

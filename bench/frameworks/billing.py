@@ -19,7 +19,7 @@ from lowwater.testing.provider.answers import Spoken
 from lowwater.testing.provider.anthropic import MessagesDialect
 from lowwater.testing.provider.caches import Machines
 from lowwater.testing.provider.openai import ChatDialect
-from lowwater.testing.provider.prompt import Count, Ids, Incoming, Json
+from lowwater.testing.provider.prompt import Count, Ids, Json, ReceivedRequest
 from lowwater.testing.provider.responses_api import ResponsesDialect
 
 _COMPACT = "/v1/responses/compact"
@@ -53,7 +53,7 @@ class Biller:
         if seen.answer is None or isinstance(seen.answer, Fail | Hang):
             return None
         is_claude = seen.path.startswith("/v1/messages")
-        incoming = Incoming(
+        incoming = ReceivedRequest(
             headers=seen.headers,
             size=len(seen.raw),
             body=seen.body,
@@ -67,7 +67,7 @@ class Biller:
             return replace(usage, output=self._count(seen.answer.text))
         return usage
 
-    def _replying(self, path: str) -> Callable[[Spoken, Incoming], Json]:
+    def _replying(self, path: str) -> Callable[[Spoken, ReceivedRequest], Json]:
         if path.startswith(_COMPACT):
             return self._responses.compacted
         if path.startswith("/v1/responses"):

@@ -20,15 +20,15 @@ from lowwater.adapters.models import load_registry
 from lowwater.core.models.model import Model
 from lowwater.errors import BadInput
 from lowwater.gateway.app import Gateway
-from lowwater.gateway.options import Options
+from lowwater.gateway.options import GatewayOptions
 from lowwater.gateway.server import served
 from lowwater.lab.references.uses import uses_of
 from lowwater.lab.replay.live import EngineRun, play_with_engine
-from lowwater.lab.replay.script import Script, course_for, model_named, script_of
-from lowwater.logs.importing import recordings
+from lowwater.lab.replay.script import ReplayScript, course_for, model_named, script_of
+from lowwater.logs.importers import recordings
 from lowwater.protocols import Store
 from lowwater.settings import OutputSettings, Settings
-from lowwater.stores.opening import open_store
+from lowwater.stores.addresses import open_store
 from lowwater.testing.postgres import postgres_server
 
 
@@ -61,7 +61,7 @@ class Compared(Struct, frozen=True, kw_only=True):
         return self.gateway / self.replay if self.replay else 1.0
 
 
-def compare(scripts: Sequence[Script], model: Model) -> list[Compared]:
+def compare(scripts: Sequence[ReplayScript], model: Model) -> list[Compared]:
     """Play the sessions through two replicas, a call of each by turns, and by the replay."""
     with ExitStack() as stack:
         store = open_store(stack.enter_context(postgres_server()))
@@ -69,7 +69,9 @@ def compare(scripts: Sequence[Script], model: Model) -> list[Compared]:
         clock = SetClock()
         provider = SimulatedProvider(model, clock)
         upstream = stack.enter_context(_serving(provider))
-        options = Options(openai_upstream=upstream, settings=Settings(output=OutputSettings(quiet=True)))
+        options = GatewayOptions(
+            openai_upstream=upstream, settings=Settings(output=OutputSettings(quiet=True))
+        )
         replicas = [stack.enter_context(served(Gateway(options, store, clock=clock))) for _ in range(2)]
         client = stack.enter_context(httpx2.Client(timeout=120))
         outputs = [_outputs(script, model) for script in scripts]
@@ -84,7 +86,11 @@ def compare(scripts: Sequence[Script], model: Model) -> list[Compared]:
 
 
 def _play(
-    scripts: Sequence[Script], replicas: Sequence[str], clock: SetClock, client: httpx2.Client, model: Model
+    scripts: Sequence[ReplayScript],
+    replicas: Sequence[str],
+    clock: SetClock,
+    client: httpx2.Client,
+    model: Model,
 ) -> None:
     lists: list[list[bytes]] = [[] for _ in scripts]
     for turn in range(max(len(script.exchanges) for script in scripts)):
@@ -112,7 +118,7 @@ def _play(
 
 
 def _compared(
-    script: Script, playing: Playing, store: Store, model: Model, outputs: tuple[int, ...]
+    script: ReplayScript, playing: Playing, store: Store, model: Model, outputs: tuple[int, ...]
 ) -> Compared:
     part = EngineRun(policy="rent-or-buy", model=model, outputs=outputs, keyless=True, offers_recall=False)
     outcome = play_with_engine(script, uses_of(script.messages), part)
@@ -140,7 +146,7 @@ def _compared(
     )
 
 
-def _outputs(script: Script, model: Model) -> tuple[int, ...]:
+def _outputs(script: ReplayScript, model: Model) -> tuple[int, ...]:
     course = course_for(script, uses_of(script.messages), model=model.name, recorded=model.name)
     return tuple(turn.output for turn in course.turns)
 
@@ -162,7 +168,7 @@ def _serving(app: SimulatedProvider) -> Iterator[str]:
         thread.join()
 
 
-def recorded(count: int, calls: int) -> list[Script]:
+def recorded(count: int, calls: int) -> list[ReplayScript]:
     """Return recorded sessions, drawn by their names, no longer than so many calls."""
     scripts = []
     paths = sorted(CANONICAL.glob("*/*.jsonl.gz"), key=lambda path: blake2b(path.name.encode()).digest())

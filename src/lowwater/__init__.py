@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from lowwater.core.accounts.difference import Difference
     from lowwater.core.costs.tuning import SimplePayback, simple_payback
     from lowwater.core.events import Compaction, TurnRecord
-    from lowwater.core.policies.warnings import UsageWarning
+    from lowwater.core.limits import UsageWarning
     from lowwater.core.recall.recalled import Expansion, Recalled
     from lowwater.core.summary.request import SummaryRequest, Written
     from lowwater.core.turns.rewind import Checkpoint
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from lowwater.session.status import Status
     from lowwater.settings import Settings
     from lowwater.summarizers.model import AsyncModelSummarizer, ModelSummarizer
+
+__version__: str
 
 __all__ = [
     "AsyncModelSummarizer",
@@ -61,7 +63,7 @@ __all__ = [
 
 _HOMES = {
     "lowwater.core.accounts.difference": ("Difference",),
-    "lowwater.core.policies.warnings": ("UsageWarning",),
+    "lowwater.core.limits": ("UsageWarning",),
     "lowwater.core.costs.tuning": ("SimplePayback", "simple_payback"),
     "lowwater.core.recall.recalled": ("Expansion", "Recalled"),
     "lowwater.session.recall_tools": ("RecallTools",),
@@ -84,6 +86,10 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 def __getattr__(name: str) -> object:
     """Load a public name when it is first asked for, so that importing one part of Lowwater does not load all of it."""
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415 - for those who ask
+
+        return version("lowwater")
     if name not in _HOME:
         raise AttributeError(f"module 'lowwater' has no attribute {name!r}")
     value: object = getattr(import_module(_HOME[name]), name)

@@ -107,16 +107,16 @@ class UnusableStore(StoreFailed):
 class DamagedStore(StoreFailed):
     """Stored data cannot be read; other sessions are not affected.
 
-    `session` is None if the whole store is damaged. The session can be read up to the version `whole`.
+    `session` is None if the whole store is damaged. The session can be read up to the version `last_good_version`.
     """
 
-    def __init__(self, message: str, session: str | None = None, whole: int = 0) -> None:
+    def __init__(self, message: str, session: str | None = None, last_good_version: int = 0) -> None:
         super().__init__(message)
         self.session = session
-        self.whole = whole
+        self.last_good_version = last_good_version
 
     def __reduce__(self) -> tuple[type["DamagedStore"], tuple[str, str | None, int]]:
-        return (type(self), (str(self), self.session, self.whole))
+        return (type(self), (str(self), self.session, self.last_good_version))
 
 
 class UnknownForm(DamagedStore):

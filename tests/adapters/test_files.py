@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lowwater.adapters.files import read_file
+from lowwater.adapters.files import read_text_file
 from lowwater.errors import UnreadableFile
 
 
@@ -13,7 +13,7 @@ def test_a_gzipped_file_reads_like_a_plain_one(tmp_path: Path) -> None:
     plain, packed = tmp_path / "a.json", tmp_path / "a.json.gz"
     plain.write_bytes(b"[1]")
     packed.write_bytes(gzip.compress(b"[1]"))
-    assert read_file(str(plain)) == read_file(str(packed)) == b"[1]"
+    assert read_text_file(str(plain)) == read_text_file(str(packed)) == b"[1]"
 
 
 @pytest.mark.parametrize(
@@ -25,13 +25,13 @@ def test_a_damaged_archive_is_named(tmp_path: Path, content: bytes, says: str) -
     path = tmp_path / "a.gz"
     path.write_bytes(content)
     with pytest.raises(UnreadableFile, match=says):
-        read_file(str(path))
+        read_text_file(str(path))
 
 
 def test_a_missing_file_a_directory_and_a_name_no_system_takes(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match="no such file"):
-        read_file(str(tmp_path / "nothing"))
+        read_text_file(str(tmp_path / "nothing"))
     with pytest.raises(UnreadableFile, match="is a directory"):
-        read_file(str(tmp_path))
+        read_text_file(str(tmp_path))
     with pytest.raises(UnreadableFile, match="cannot be read"):
-        read_file("a\0b")
+        read_text_file("a\0b")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lowwater.adapters.models import Row, listing_of, load_registry, read_models
-from lowwater.core.models.model import CacheRules, Marks, Prices, Steps, Units
+from lowwater.adapters.models import RegistryRow, listing_of, load_registry, read_models
+from lowwater.core.models.model import CacheRules, MarkedPrefixes, Prices, SteppedPrefixes, Units
 from lowwater.errors import UnreadableFile
 
 DATA = files("lowwater").joinpath("data", "models.json").read_bytes()
@@ -74,9 +74,9 @@ def test_every_fact_is_reproduced(facts: dict[str, Any]) -> None:
     assert [model.cache.ttl, model.cache.ttl_long] == [*cache["ttl_seconds"], None][:2]
     assert model.cache.refreshed_by_hit == cache["refresh_on_hit"]
     assert model.cache.output_cached == cache["output_tokens_cached"]
-    assert (model.cache.matching.max_marks if isinstance(model.cache.matching, Marks) else 0) == cache[
-        "max_breakpoints"
-    ]
+    assert (
+        model.cache.matching.max_marks if isinstance(model.cache.matching, MarkedPrefixes) else 0
+    ) == cache["max_breakpoints"]
     if facts["provider"] == "self-hosted":
         assert model.prices is None
         assert model.assumptions
@@ -99,7 +99,7 @@ def test_every_fact_is_reproduced(facts: dict[str, Any]) -> None:
         (
             "claude-opus-5-5",
             CacheRules(
-                matching=Marks(max_marks=4, lookback_blocks=20),
+                matching=MarkedPrefixes(max_marks=4, lookback_blocks=20),
                 ttl=300,
                 ttl_long=3600,
                 refreshed_by_hit=True,
@@ -110,7 +110,7 @@ def test_every_fact_is_reproduced(facts: dict[str, Any]) -> None:
         (
             "gpt-6.1-sol",
             CacheRules(
-                matching=Marks(max_marks=4, lookback_marks=80, unmarked="beside"),
+                matching=MarkedPrefixes(max_marks=4, lookback_marks=80, unmarked="beside"),
                 ttl=1800,
                 ttl_long=43200,
                 min_cacheable=1024,
@@ -118,11 +118,14 @@ def test_every_fact_is_reproduced(facts: dict[str, Any]) -> None:
             ),
         ),
         ("deepseek-v4-pro", CacheRules(matching=Units(), output_cached=True)),
-        ("kimi-k3", CacheRules(matching=Steps(tokens=256), ttl=300, ttl_long=3600)),
+        ("kimi-k3", CacheRules(matching=SteppedPrefixes(tokens=256), ttl=300, ttl_long=3600)),
         (
             "vllm/any",
             CacheRules(
-                matching=Steps(tokens=16), refreshed_by_hit=True, min_cacheable=16, output_cached=True
+                matching=SteppedPrefixes(tokens=16),
+                refreshed_by_hit=True,
+                min_cacheable=16,
+                output_cached=True,
             ),
         ),
     ],
@@ -141,7 +144,7 @@ PRICED = [row for row in FILE.models if row.price_list]
 
 
 @pytest.mark.parametrize("row", PRICED, ids=[row.name for row in PRICED])
-def test_prices_agree_with_genai_prices(row: Row) -> None:
+def test_prices_agree_with_genai_prices(row: RegistryRow) -> None:
     listing = listing_of(row.price_list, row.as_of)
     assert listing is not None
     assert listing.prices is not None

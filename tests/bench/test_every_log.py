@@ -30,7 +30,7 @@ def test_a_table_tells_what_went_through_and_what_did_not(tmp_path, capsys):
         "compress": 2,
     }
     assert f"replay: {tmp_path / '2.jsonl'} s2: no call in it has an answer" in printed
-    assert "without a session: 1 files, no recording in a format that is known" in printed
+    assert "without a session: 1 files, not a recording in a known format" in printed
     assert try_file(str(tmp_path / "1.jsonl")).stopped == ()
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from bench.starts import SLIP, Begun, Starts
 from lowwater.lab.audit.calls import Start
-from tests.lab.audit_talk import NOON, Talk
+from tests.lab.audited_recordings import NOON, Talk
 
 HOUR = 3_600.0
 

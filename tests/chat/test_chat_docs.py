@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lowwater.chat.chat import Chat
 from lowwater.cli.chat import COMMANDS
-from tests.chat.chatting import Watched, chat_with
+from tests.chat.chat_harness import Watched, chat_with
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "chat.md").read_text()

@@ -21,7 +21,7 @@ from lowwater.testing.provider import (
     Seen,
 )
 from lowwater.testing.provider.answers import Answer
-from tests.chat.chatting import FORMATS, Watched, chat_at
+from tests.chat.chat_harness import FORMATS, Watched, chat_at
 
 BOTH = pytest.mark.parametrize("format", FORMATS)
 LINES = "\n".join(f"line {number} of a file that has many words in it" for number in range(200))
@@ -211,8 +211,8 @@ def test_what_came_of_an_answer_that_broke_off_is_kept_and_the_talk_goes_on(
 @BOTH
 def test_an_answer_that_the_user_stops_is_kept_as_far_as_it_came(format: Format, place: Path) -> None:
     class Stopping(Watched):
-        def said(self, piece: str, /) -> None:
-            super().said(piece)
+        def on_text(self, piece: str, /) -> None:
+            super().on_text(piece)
             if len(self.pieces) == 2:
                 raise KeyboardInterrupt
 
@@ -276,7 +276,7 @@ def test_what_is_too_long_even_alone_is_taken_back_and_the_talk_goes_on(format: 
     with Provider(default=Say("Hm."), default_context=20_000) as provider:
         chat = chat_at(provider, format, place, watched, context_length=20_000)
         chat.say("Hello.")
-        with pytest.raises(AnswerFailed, match="taken back"):
+        with pytest.raises(AnswerFailed, match="removed again"):
             chat.say("far too many words " * 8_000)
         chat.say("Sorry.")
         chat.close()

@@ -6,7 +6,7 @@ import pytest
 
 from lowwater.chat.tools import Memory
 from lowwater.errors import AnswerFailed, BadInput
-from tests.chat.chatting import Watched, chat_with
+from tests.chat.chat_harness import Watched, chat_with
 
 
 @pytest.fixture
@@ -85,8 +85,8 @@ def test_memory_is_flushed_before_a_compaction(place: Path) -> None:
 
 def test_an_answer_that_is_stopped_is_kept_and_paid_for_as_far_as_it_came(place: Path) -> None:
     class Stopping(Watched):
-        def said(self, piece: str, /) -> None:
-            super().said(piece)
+        def on_text(self, piece: str, /) -> None:
+            super().on_text(piece)
             if piece.strip() == "50":
                 raise KeyboardInterrupt
 

@@ -8,7 +8,7 @@ import pytest
 from lowwater.core.messages import Format
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.provider import Answer, Call, CallTools, Fail, Provider, Say, Seen
-from tests.chat.chatting import FORMATS, Watched, chat_at, chat_with
+from tests.chat.chat_harness import FORMATS, Watched, chat_at, chat_with
 
 BOTH = pytest.mark.parametrize("format", FORMATS)
 WINDOW = 24_000

@@ -8,7 +8,7 @@ from rich.console import Console
 from lowwater.chat.chat import Chat
 from lowwater.cli.chat import COMMANDS, Leave, read_command, run_command, suggestions
 from lowwater.errors import BadInput
-from tests.chat.chatting import Watched, chat_with
+from tests.chat.chat_harness import Watched, chat_with
 
 
 @pytest.fixture

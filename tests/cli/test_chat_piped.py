@@ -9,7 +9,7 @@ import pytest
 
 from lowwater.core.messages import Format
 from lowwater.testing.provider import Answer, Call, CallTools, Fail, Provider, Say
-from tests.chat.chatting import FORMATS, MODELS
+from tests.chat.chat_harness import FORMATS, MODELS
 
 SCRIPT = Path(sys.executable).with_name("lowwater")
 
@@ -108,7 +108,7 @@ def test_a_failing_server_is_a_sentence_without_a_traceback(place: Path) -> None
     ("args", "said"),
     [
         pytest.param(["--base-url", "http://127.0.0.1:9/v1"], "--base-url needs --model", id="no model"),
-        pytest.param(["--base-url", "ftp://x", "--model", "m"], "no web address", id="no address"),
+        pytest.param(["--base-url", "ftp://x", "--model", "m"], "not a web address", id="no address"),
         pytest.param(["--model", "nonsense"], "no model is called 'nonsense'", id="unknown model"),
         pytest.param(["--api-key-env", "NOT_SET"], "NOT_SET is not set", id="no key"),
         pytest.param(["--format", "morse"], "there is no format 'morse'", id="format"),

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from lowwater.chat.tools import Outcome
+from lowwater.chat.tools import ToolOutcome
 from lowwater.cli.chat import Screen, WordWrapper, status_line, usage_bar
 from lowwater.core.messages import ToolCall
 from lowwater.core.turns.state import Totals
 from lowwater.session.library import Lowwater
 from lowwater.session.status import Status
 from lowwater.settings import WarningLevels
-from tests.chat.chatting import Watched, chat_with
+from tests.chat.chat_harness import Watched, chat_with
 
 LEVELS = WarningLevels()
 
@@ -76,10 +76,10 @@ def test_nothing_that_a_model_or_a_tool_says_is_obeyed_by_the_terminal(
 ) -> None:
     screen = Screen()
     call = ToolCall(id="1", name="shell\x1b[2J", arguments='{"command": "printf \\u001b]0;title\\u0007"}')
-    screen.said("\x1b[31mred\x07")
-    screen.calling(call)
-    screen.called(call, Outcome(text="\x1b[2Jgone", is_error=True))
-    screen.note("\x1b[1m")
+    screen.on_text("\x1b[31mred\x07")
+    screen.on_tool_call(call)
+    screen.on_tool_result(call, ToolOutcome(text="\x1b[2Jgone", is_error=True))
+    screen.on_notice("\x1b[1m")
     screen.failed("\x1b[1m")
     screen.allow("run: \x1b[2J")
     shown = capsys.readouterr().out

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from lowwater import Lowwater
-from tests.cli.long_talk import NAME, NAMED, converse
-from tests.cli.running import refused, shown, told
+from tests.cli.command_runner import refused, shown, told
+from tests.cli.compacted_session import NAME, NAMED, converse
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.long_talk import NAME, NAMED, converse
-from tests.cli.running import refused, run, shown, told
+from tests.cli.command_runner import refused, run, shown, told
+from tests.cli.compacted_session import NAME, NAMED, converse
 
 
 @pytest.fixture(scope="module")

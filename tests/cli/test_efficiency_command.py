@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.booked import DAY, START, UNPRICED, book
-from tests.cli.running import refused, shown, told
+from tests.cli.account_store import DAY, START, UNPRICED, book
+from tests.cli.command_runner import refused, shown, told
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from lowwater import Lowwater
 from lowwater.core.stored import About, Append
-from lowwater.stores.opening import open_store
-from tests.cli.booked import book
-from tests.cli.kept_sessions import address, answer, talk
-from tests.cli.running import refused, run, shown, told
+from lowwater.stores.addresses import open_store
+from tests.cli.account_store import book
+from tests.cli.command_runner import refused, run, shown, told
+from tests.cli.session_store import address, answer, talk
 
 
 @pytest.fixture(scope="module")

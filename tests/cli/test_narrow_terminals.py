@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from lowwater.cli.app import app
 from lowwater.cli.gateway import print_bill
 from lowwater.core.stored import Append
-from lowwater.stores.opening import open_store
-from tests.cli.kept_sessions import address, talk
-from tests.cli.running import run
+from lowwater.stores.addresses import open_store
+from tests.cli.command_runner import run
+from tests.cli.session_store import address, talk
 
 AMOUNT = re.compile(r"-?\$[\d,]+\.?\d*")
 NAMES = [f"a-name-that-begins-as-another-{number}" for number in (1, 2)]

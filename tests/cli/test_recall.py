@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from lowwater import Lowwater
-from tests.cli.long_talk import MODEL, NAME, converse
-from tests.cli.running import refused, run, shown, told
+from tests.cli.command_runner import refused, run, shown, told
+from tests.cli.compacted_session import MODEL, NAME, converse
 
 OTHER = "move billing"
 

@@ -50,7 +50,7 @@ def test_a_table_has_a_line_for_each_policy_and_fits_the_terminal(folder, column
     assert "1 session without times: played with 20 seconds between calls" in said
     assert "1 of 4 sessions left out (25%)" in said
     assert "unanswered.jsonl unanswered: no call in it has an answer" in said
-    assert "notes.md: no recording in a format that is known" in said
+    assert "notes.md: not a recording in a known format" in said
     for policy in ("rent-or-buy", "claude-code ~", "hermes-runway ~", "never", "optimum"):
         assert any(line.startswith(policy) for line in done.stdout.splitlines())
     assert max(map(len, done.stdout.splitlines())) <= columns

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lowwater import Lowwater
-from tests.cli.long_talk import MODEL, NAME, NAMED, converse
-from tests.cli.running import refused, run, shown, told
+from tests.cli.command_runner import refused, run, shown, told
+from tests.cli.compacted_session import MODEL, NAME, NAMED, converse
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ import pytest
 from lowwater.core.entries import Opened
 from lowwater.core.stored import About, Append
 from lowwater.errors import BadInput
-from lowwater.stores.opening import open_store
+from lowwater.stores.addresses import open_store
 from lowwater.testing.store_contract.samples import said
-from tests.cli.kept_sessions import address, error_of, names, sessions, told
+from tests.cli.session_store import address, error_of, names, sessions, told
 
 COMMAND = Path(sys.executable).with_name("lowwater")
 HOUR = 3_600.0

@@ -12,8 +12,8 @@ import pytest
 from lowwater import Lowwater
 from lowwater.core.stored import Account, Stored
 from lowwater.settings import PrivacySettings, Settings
-from lowwater.stores.opening import open_store
-from tests.cli.kept_sessions import MODEL, SECRET, address, error_of, sessions, talk, told
+from lowwater.stores.addresses import open_store
+from tests.cli.session_store import MODEL, SECRET, address, error_of, sessions, talk, told
 
 COMMAND = Path(sys.executable).with_name("lowwater")
 CHAT = [
@@ -153,7 +153,7 @@ def test_secrets_are_concealed_and_how_many_is_said(secretive: Path, monkeypatch
     done = sessions(secretive, "export", "work")
     assert SECRET not in done.stdout
     assert "[redacted: " in done.stdout
-    assert "secrets in 1 message are concealed" in done.stderr
+    assert "secrets in 1 message are redacted" in done.stderr
     wanted = sessions(secretive, "export", "work", "--no-redact")
     assert SECRET in wanted.stdout
     assert wanted.stderr == ""
@@ -165,7 +165,7 @@ def test_secrets_are_concealed_and_how_many_is_said(secretive: Path, monkeypatch
 def test_a_whole_session_without_secrets_has_them_nowhere(secretive: Path, tmp_path: Path) -> None:
     out, other = tmp_path / "whole.jsonl", tmp_path / "other.db"
     done = sessions(secretive, "export", "work", "--whole", "--out", str(out))
-    assert "are concealed" in done.stderr
+    assert "are redacted" in done.stderr
     assert SECRET in str(read(secretive, "work"))
     assert sessions(other, "import", str(out)).exit_code == 0
     stored, account = read(other, "work")
@@ -203,7 +203,7 @@ def test_what_a_client_took_back_is_left_out_unless_all_is_wanted(tmp_path: Path
     library.close()
     done = sessions(store, "export", "work")
     assert [json.loads(line)["content"] for line in done.stdout.splitlines()] == ["first", "yes"]
-    assert "2 messages that were taken back are left out" in done.stderr
+    assert "2 messages that were retracted are left out" in done.stderr
     every = sessions(store, "export", "work", "--all").stdout.splitlines()
     assert [json.loads(line)["content"] for line in every] == ["first", "no", "why", "yes"]
 

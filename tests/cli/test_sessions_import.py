@@ -11,7 +11,7 @@ from lowwater import Lowwater
 from lowwater.cli.conversations import recorded_in
 from lowwater.core.formats.files import message_lines
 from lowwater.errors import BadInput, LowwaterError
-from tests.cli.kept_sessions import MODEL, address, error_of, names, sessions, talk, told
+from tests.cli.session_store import MODEL, address, error_of, names, sessions, talk, told
 from tests.generated import GeneratedSession, generate_session
 
 CANONICAL = Path(__file__).parents[3] / "shared" / "transcripts" / "canonical"

@@ -10,8 +10,8 @@ from lowwater import Lowwater
 from lowwater.cli.app import app
 from lowwater.core.stored import About, Append
 from lowwater.errors import BadInput
-from lowwater.stores.opening import open_store
-from tests.cli.kept_sessions import MODEL, SYSTEM, address, answer, error_of, names, sessions, talk, told
+from lowwater.stores.addresses import open_store
+from tests.cli.session_store import MODEL, SYSTEM, address, answer, error_of, names, sessions, talk, told
 
 
 @pytest.fixture(scope="module")

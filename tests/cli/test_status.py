@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lowwater import Lowwater
-from tests.cli.booked import book
-from tests.cli.long_talk import MODEL, NAME, TURNS, converse
-from tests.cli.running import refused, run, shown, told
+from tests.cli.account_store import book
+from tests.cli.command_runner import refused, run, shown, told
+from tests.cli.compacted_session import MODEL, NAME, TURNS, converse
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.booked import DAY, SPELLINGS, START, book
-from tests.cli.by_sql import EVENTS, PROMPT, TURNS, check, plain_sql
-from tests.cli.running import told
+from tests.cli.account_store import DAY, SPELLINGS, START, book
+from tests.cli.command_runner import told
+from tests.cli.sql_totals import EVENTS, PROMPT, TURNS, check, plain_sql
 
 SESSIONS = 200
 

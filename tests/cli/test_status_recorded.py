@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from lowwater import Lowwater
-from lowwater.adapters.files import read_file
+from lowwater.adapters.files import read_text_file
 from lowwater.core.formats.codec import as_completion, as_message
 from lowwater.core.formats.files import decode_conversation
 from lowwater.settings import CompressionSettings, OutputSettings, Settings
-from lowwater.stores.opening import open_store
+from lowwater.stores.addresses import open_store
+from lowwater.testing.exchanges import exchanges
 from lowwater.testing.fakes import ScriptedClock
-from lowwater.testing.playing import exchanges
-from tests.cli.booked import START, book
-from tests.cli.by_sql import EVENTS, TURNS, check, plain_sql
-from tests.cli.running import run, told
+from tests.cli.account_store import START, book
+from tests.cli.command_runner import run, told
+from tests.cli.sql_totals import EVENTS, TURNS, check, plain_sql
 
 RECORDED = sorted(
     (Path(__file__).parents[3] / "shared" / "transcripts" / "canonical").glob("*/*.jsonl.gz"),
@@ -53,7 +53,10 @@ def play_recorded(store: Path) -> int:
     for number, file in enumerate(RECORDED):
         model = ("claude-opus-5-5", "claude-haiku-4-5")[number % 2]
         library = Lowwater(model=model, settings=settings, store=kept, clock=clock)
-        session, conversation = library.session(f"r{number}"), decode_conversation(read_file(str(file)), None)
+        session, conversation = (
+            library.session(f"r{number}"),
+            decode_conversation(read_text_file(str(file)), None),
+        )
         turns = 0
         raws = [json.loads(one.wire.raw) for one in conversation.messages if one.wire is not None]
         for exchange in exchanges(raws):

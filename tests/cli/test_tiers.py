@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from lowwater.adapters.models import load_registry
 from lowwater.cli.models import current_models, tier_of
-from lowwater.core.models.model import CacheRules, Model, Prices, Steps
+from lowwater.core.models.model import CacheRules, Model, Prices, SteppedPrefixes
 
 PRICES = Prices(input=1_000, cache_read=100, cache_write=1_000, output=5_000)
 
@@ -16,7 +16,7 @@ def model(name: str, *, provider: str = "maker", times: int = 1) -> Model:
         provider=provider,
         family="",
         context_length=1_000,
-        cache=CacheRules(matching=Steps()),
+        cache=CacheRules(matching=SteppedPrefixes()),
         prices=Prices(
             input=PRICES.input * times,
             cache_read=PRICES.cache_read * times,

@@ -11,14 +11,13 @@ from lowwater.adapters.models import load_registry
 from lowwater.cli.presets import presets
 from lowwater.core.costs.prices import price_of
 from lowwater.core.costs.tuning import Tuning, tuning_of
-from lowwater.core.decisions import Candidates, PricedPlan
+from lowwater.core.decisions import CODES, Candidates, PricedPlan
 from lowwater.core.policies.explanations import explain
-from lowwater.core.policies.reasons import CODES
 from lowwater.core.policies.rent_or_buy import rent_or_buy
 from lowwater.core.proposals import Proposal
 from lowwater.settings import Settings
 from lowwater.settings.resolve import catalogue
-from lowwater.testing.situations import offer, situation
+from lowwater.testing.decision_contexts import example_context, offer
 
 PAGE = Path(__file__).parents[2] / "docs" / "tuning.md"
 BLOCK = re.compile(r"```console\n\$ (?P<command>[^\n]+)\n(?P<printed>.*?)```", re.DOTALL)
@@ -45,7 +44,7 @@ def explained() -> str:
     assert prices is not None
     read, prompt, hit = prices.cache_read, 92_000, 90_000
 
-    def on_sale(plan: Proposal, *, first: int, calls: int, rework: int, summary: int = 0) -> PricedPlan:
+    def priced(plan: Proposal, *, first: int, calls: int, rework: int, summary: int = 0) -> PricedPlan:
         bought = price_of(
             prices,
             prices,
@@ -58,7 +57,7 @@ def explained() -> str:
         return PricedPlan(
             plan=(plan,),
             removes=plan.removes,
-            kept=first,
+            still_cached=first,
             rewritten=prompt - plan.removes - first,
             rent=plan.removes * read * calls // 1_000,
             price=bought.price + rework,
@@ -68,12 +67,12 @@ def explained() -> str:
         )
 
     riding = (hit * read + 2_400 * prices.input + 3_000 * prices.output) // 1_000
-    elision = on_sale(offer("elide", 26_000), first=31_000, calls=14, rework=9_000_000)
-    text = on_sale(offer("summarize", 49_000), first=20_000, calls=11, rework=21_000_000, summary=riding)
+    elision = priced(offer("elide", 26_000), first=31_000, calls=14, rework=9_000_000)
+    text = priced(offer("summarize", 49_000), first=20_000, calls=11, rework=21_000_000, summary=riding)
     kept = (hit * read + (prompt - hit) * prices.cache_write) // 1_000
-    market = Candidates(currency="usd", warm="warm", hit=hit, kept=kept, bargains=(elision, text))
-    now = situation(prompt, context=1_000_000, market=market)
-    return explain(rent_or_buy(now, Settings()), market=market)
+    candidates = Candidates(currency="usd", warm="warm", hit=hit, unchanged_cost=kept, plans=(elision, text))
+    now = example_context(prompt, context=1_000_000, candidates=candidates)
+    return explain(rent_or_buy(now, Settings()), candidates=candidates)
 
 
 def rewritten(page: str) -> str:

@@ -4,8 +4,18 @@ import pytest
 from hypothesis import given
 
 from lowwater.core.formats.codec import decode_messages
-from lowwater.core.groups import groups, legal_cuts, turns, unpaired
-from lowwater.core.messages import AnyPart, Format, Message, Text, ToolCall, ToolResult
+from lowwater.core.messages import (
+    AnyPart,
+    Format,
+    Message,
+    Text,
+    ToolCall,
+    ToolResult,
+    groups,
+    legal_cuts,
+    turns,
+    unpaired,
+)
 from lowwater.testing.strategies import transcripts
 
 

@@ -37,7 +37,7 @@ def appended(*texts: str) -> Appended:
 
 
 def compacted(*stands: KeptRange | AlteredMessage | SummarizedSpan) -> Compacted:
-    return Compacted(at=0.0, mechanisms=("summarize",), stands=stands)
+    return Compacted(at=0.0, mechanisms=("summarize",), items=stands)
 
 
 def kept(first: int, last: int) -> KeptRange:

@@ -10,11 +10,10 @@ from msgspec import Raw
 
 from lowwater.core.entries import Appended, Compacted, ModelChanged, Opened, PreambleChanged, Rewound
 from lowwater.core.formats.codec import decode_messages
-from lowwater.core.groups import Span, legal_cuts
 from lowwater.core.ledger import Ledger
 from lowwater.core.mechanisms import elide
 from lowwater.core.mechanisms.spans import replace_span
-from lowwater.core.messages import Format, Message
+from lowwater.core.messages import Format, Message, Span, legal_cuts
 from lowwater.core.reconcile import branch_of, entries_for, reconcile
 from lowwater.core.view import view_items
 from lowwater.testing.strategies import ledgers, transcripts
@@ -51,7 +50,7 @@ def appended_one_by_one(messages: list[Message]) -> Ledger:
 
 def compacted(ledger: Ledger, span: Span) -> Ledger:
     after = replace_span(list(ledger.view.items), span, "What was done.", making())
-    return ledger.append(Compacted(at=0.0, mechanisms=("summarize",), stands=view_items(after)))
+    return ledger.append(Compacted(at=0.0, mechanisms=("summarize",), items=view_items(after)))
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -229,7 +228,7 @@ def test_g_a_client_that_goes_on_from_a_pruned_view_is_recognised() -> None:
     proposal = offer_of(elide.NAME, asked(items))
     assert proposal is not None
     after = elide.apply(items, proposal, making())
-    ledger = ledger.append(Compacted(at=0.0, mechanisms=("elide",), stands=view_items(after)))
+    ledger = ledger.append(Compacted(at=0.0, mechanisms=("elide",), items=view_items(after)))
     found = reconcile(ledger, [*shown(ledger), *Script().user("And now?").messages()])
     assert (found.known, found.rewind_to, len(found.new)) == (len(items), None, 1)
     assert reconcile(ledger, script.messages()).new == ()

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.core.references import error_lines, names, references
+from lowwater.core.references import lines_with_errors, names, references
 
 
 def found(text: str, kind: str) -> list[str]:
@@ -105,7 +105,7 @@ def test_repeated_names_come_again_in_order():
 )
 def test_an_error_line_is_found_whole_with_its_place(line):
     text = f"before\n  {line}  \nafter"
-    assert [(each.at, each.text) for each in error_lines(text)] == [(7, line)]
+    assert [(each.at, each.text) for each in lines_with_errors(text)] == [(7, line)]
     assert found(text, "error") == [line]
 
 
@@ -114,7 +114,7 @@ def test_an_error_line_counts_by_its_first_hundred_characters():
 
 
 def test_a_line_with_two_errors_is_one_line():
-    assert len(list(error_lines("KeyError: a\nTypeError: x from ValueError: y"))) == 2
+    assert len(list(lines_with_errors("KeyError: a\nTypeError: x from ValueError: y"))) == 2
 
 
 @given(st.text())

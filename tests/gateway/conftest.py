@@ -10,7 +10,7 @@ import pytest
 from msgspec import Struct
 
 from lowwater.gateway.app import Gateway
-from lowwater.gateway.options import Options
+from lowwater.gateway.options import GatewayOptions
 from lowwater.gateway.server import served
 from lowwater.protocols import Store
 from lowwater.stores.memory import MemoryStore
@@ -75,7 +75,7 @@ def start() -> Iterator[Starting]:
                 "anthropic_upstream": serving.anthropic_base_url,
                 "openai_upstream": serving.anthropic_base_url,
             } | options
-            url = stack.enter_context(served(Gateway(Options(**given), kept)))
+            url = stack.enter_context(served(Gateway(GatewayOptions(**given), kept)))
             return Through(provider=serving, url=url, store=kept)
 
         yield started

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from tests.gateway.installed import CLAUDE, CODEX, OPENCODE, hermes, program_of
+from tests.gateway.installed_clients import CLAUDE, CODEX, OPENCODE, hermes, program_of
 
 KEY = "sk-of-a-test"
 

@@ -9,7 +9,7 @@ import pytest
 
 from lowwater.testing.provider import Provider, Say, Seen
 from tests.gateway.conftest import MODEL
-from tests.gateway.installed import aider
+from tests.gateway.installed_clients import aider
 from tests.gateway.serving import served_process
 
 pytestmark = pytest.mark.full

@@ -15,7 +15,7 @@ import pytest
 
 from lowwater.gateway.admission import COPIES, Admission
 from lowwater.gateway.client_request import ClientRequest, UnreadRequest, read_client_request
-from lowwater.gateway.options import Options
+from lowwater.gateway.options import GatewayOptions
 from lowwater.gateway.relay import UndecodableBody, decompress, headers_by_name
 from lowwater.gateway.turns import GatewayTurns, RequestContext
 from lowwater.gateway.upstream import Refused
@@ -246,7 +246,7 @@ def held(through: Through) -> float:
 @pytest.mark.parametrize(("address", "most"), [("192.0.2.1", 50), ("127.0.0.1", 99), ("::1", 99)])
 def test_one_address_holds_half_of_the_memory_whatever_its_keys(address: str, most: int) -> None:
     async def taken() -> int:
-        admission = Admission(Options(most_held_bytes=100 * COPIES))
+        admission = Admission(GatewayOptions(most_held_bytes=100 * COPIES))
         with ExitStack() as stack:
             for at in range(100):
                 body = stack.enter_context(admission.receiving(f"key {at}", address))

@@ -97,3 +97,32 @@ def test_a_name_is_never_joined_by_a_summary_whatever_the_operator_says(start: S
     quoted = compacted(through, x_session_id="a")
     assert "471100" not in recalled(said(through, [], f"{quoted}look it up", x_session_id="b"))
     assert len(through.store.sessions()) == 2
+
+
+@pytest.mark.parametrize("policy", ["never", "prune-naive"])
+def test_a_client_that_goes_back_under_its_name_does_not_recall_what_it_took_back(
+    start: Starting, policy: str
+) -> None:
+    through = start(searches, recall=True, policy=policy)
+    trunk = said(through, said(through, [], "Find the defect.", x_session_id="a"), "Go on.", x_session_id="a")
+    said(through, said(through, trunk, PIN, x_session_id="a"), "And then?", x_session_id="a")
+    back = said(through, trunk, "Another way.", x_session_id="a")
+    back = said(through, back, "look it up", x_session_id="a")
+    assert "471100" not in recalled(back)
+    assert "found" in recalled(back), "it was searched for"
+    (session,) = through.store.sessions()
+    history = through.store.messages(session.name, 1, 99, version=session.version)
+    assert any(PIN in one.message.text for one in history), "the ledger has it still"
+
+
+def test_a_client_that_keeps_its_first_turns_and_a_summary_recalls_the_rest(start: Starting) -> None:
+    through = start(searches, recall=True)
+    trunk = said(through, said(through, [], "Find the defect.", x_session_id="a"), "Go on.", x_session_id="a")
+    whole = said(through, said(through, trunk, PIN, x_session_id="a"), "And then?", x_session_id="a")
+    said(through, whole, QUESTION, x_session_id="a")
+    listed = [
+        *trunk,
+        {"role": "user", "content": f"[CONTEXT COMPACTION] Earlier turns, in short:\n{SUMMARY}"},
+    ]
+    assert "471100" in recalled(said(through, listed, "look it up", x_session_id="a"))
+    assert len(through.store.sessions()) == 1

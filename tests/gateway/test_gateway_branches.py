@@ -10,7 +10,7 @@ from lowwater.core.events import Compaction
 from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.provider import Say, Seen
 from tests.gateway.conftest import ANTHROPIC_TOOLS, MODEL, Starting, Through, calls_a_tool
-from tests.gateway.prefixes import moves
+from tests.gateway.request_prefixes import moves
 from tests.gateway.test_gateway_sessions import USER, ask, numbered
 
 LINES = 30_000

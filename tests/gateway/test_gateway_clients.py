@@ -11,8 +11,8 @@ import pytest
 from lowwater.core.stored import Listed
 from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.provider import Answer, Call, CallTools, Provider, Say, Seen
-from tests.gateway.prefixes import moves
 from tests.gateway.real_clients import ClaudeCode, Client, Codex, Hermes, OpenCode
+from tests.gateway.request_prefixes import moves
 from tests.gateway.scripted_work import DONE, SUMMARY, Work, listed_in, text_of, tool_names
 from tests.gateway.serving import served_process
 from tests.gateway.test_gateway_compaction import marks

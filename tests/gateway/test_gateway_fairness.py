@@ -15,10 +15,10 @@ import pytest
 
 from lowwater.gateway.client_request import ClientRequest, read_client_request
 from lowwater.gateway.open_sessions import OpenSessions
-from lowwater.gateway.options import Options
+from lowwater.gateway.options import GatewayOptions
 from lowwater.gateway.session_lookup import MessageCache
 from lowwater.gateway.turns import GatewayTurns, RequestContext
-from lowwater.session.factories import checked_while_counting
+from lowwater.session.dependencies import checked_while_counting
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.stores.memory import MemoryStore
 from tests.gateway.conftest import MODEL, Starting, Through, eventually
@@ -124,7 +124,7 @@ def test_a_list_of_too_many_messages_goes_on_as_it_came(start: Starting) -> None
 
 
 def test_open_sessions_are_bounded_by_their_messages() -> None:
-    options = Options(open_messages=1_000)
+    options = GatewayOptions(open_messages=1_000)
     sessions = OpenSessions(MemoryStore(), options)
     turns, place = GatewayTurns(sessions, options), RequestContext(tenant="x", base_url="http://a")
     for at in range(6):
@@ -146,7 +146,7 @@ class Stopped(Exception):
 
 
 def test_work_can_be_stopped_in_the_middle_and_leaves_nothing_behind() -> None:
-    store, options = MemoryStore(), Options(settings=SMALL)
+    store, options = MemoryStore(), GatewayOptions(settings=SMALL)
     turns, place = (
         GatewayTurns(OpenSessions(store, options), options),
         RequestContext(tenant="x", base_url="http://a"),

@@ -10,7 +10,7 @@ import httpx2
 import msgspec
 import pytest
 
-from lowwater.stores.opening import open_store
+from lowwater.stores.addresses import open_store
 from lowwater.testing.postgres import restartable_server
 from lowwater.testing.provider import DropConnection, Hang, Provider, Say
 from tests.gateway.conftest import MODEL, Starting

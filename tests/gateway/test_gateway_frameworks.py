@@ -24,7 +24,7 @@ from bench.peers.environment import python_with
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.provider import Answer, Call, CallTools, Say, Seen
 from tests.gateway.conftest import Starting, Through
-from tests.gateway.prefixes import moves
+from tests.gateway.request_prefixes import moves
 from tests.gateway.scripted_work import is_result, listed_in
 
 SIZES = pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from lowwater.gateway.app import Gateway
 from lowwater.gateway.client_request import FORMATS
-from lowwater.gateway.options import Options
+from lowwater.gateway.options import GatewayOptions
 from lowwater.gateway.server import served
 from lowwater.stores.memory import MemoryStore
 from lowwater.testing.provider import Provider
-from tests.gateway.canned import canned
+from tests.gateway.canned_upstream import canned
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False) | st.text(max_size=8),
@@ -86,7 +86,7 @@ ODD = [
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
     """One gateway for all bodies."""
     with Provider() as provider:
-        options = Options(
+        options = GatewayOptions(
             anthropic_upstream=provider.anthropic_base_url,
             openai_upstream=provider.anthropic_base_url,
             recall=request.param,
@@ -103,7 +103,7 @@ def check(url: str, path: str, body: bytes) -> None:
     assert "Traceback" not in answer.text
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(path=st.sampled_from(sorted(FORMATS)), body=BODIES)
 def test_no_body_makes_the_gateway_fail(url: str, path: str, body: bytes) -> None:
     check(url, path, body)
@@ -131,7 +131,7 @@ def test_an_answer_arrives_whatever_its_usage_says(tokens: int, stream: bool) ->
         body = b"".join(b"data: " + msgspec.json.encode(event) + b"\n\n" for event in events)
     with canned() as upstream:
         upstream.body, upstream.kind = body, "text/event-stream" if stream else "application/json"
-        gateway = Gateway(Options(anthropic_upstream=upstream.url), MemoryStore())
+        gateway = Gateway(GatewayOptions(anthropic_upstream=upstream.url), MemoryStore())
         with served(gateway) as url:
             asked = {"model": "claude-opus-4-5", "max_tokens": 9, "stream": stream}
             asked["messages"] = [{"role": "user", "content": "hello"}]

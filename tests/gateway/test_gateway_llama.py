@@ -10,7 +10,7 @@ import pytest
 from msgspec import Struct
 
 from lowwater.gateway.app import Gateway
-from lowwater.gateway.options import Options
+from lowwater.gateway.options import GatewayOptions
 from lowwater.gateway.server import served
 from lowwater.protocols import Store
 from lowwater.stores.memory import MemoryStore
@@ -34,7 +34,7 @@ class Behind(Struct, frozen=True, kw_only=True):
 
 @pytest.fixture
 def behind(llama: LlamaServer) -> Iterator[Behind]:
-    options = Options(anthropic_upstream=llama.url, openai_upstream=f"{llama.url}/v1")
+    options = GatewayOptions(anthropic_upstream=llama.url, openai_upstream=f"{llama.url}/v1")
     store = MemoryStore()
     with ExitStack() as stack:
         yield Behind(url=stack.enter_context(served(Gateway(options, store))), store=store)

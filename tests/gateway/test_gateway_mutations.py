@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from lowwater.gateway.app import Gateway
-from lowwater.gateway.options import Options
+from lowwater.gateway.options import GatewayOptions
 from lowwater.stores.memory import MemoryStore
 from tests.gateway.mutations import chunked, mutated
 
@@ -355,7 +355,7 @@ async def standing(*, recall: bool) -> AsyncIterator[tuple[Gateway, Upstream]]:
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     upstream.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    options = Options(anthropic_upstream=upstream.url, openai_upstream=upstream.url, recall=recall)
+    options = GatewayOptions(anthropic_upstream=upstream.url, openai_upstream=upstream.url, recall=recall)
     gateway = Gateway(options, MemoryStore())
     await gateway.open()
     try:

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from lowwater.errors import BadSetting
-from lowwater.gateway.options import Options
+from lowwater.gateway.options import GatewayOptions
 from lowwater.gateway.server import bind
 from lowwater.stores.memory import MemoryStore
 from lowwater.testing.provider import Provider
@@ -140,7 +140,7 @@ def test_who_is_told_the_address_may_connect_before_the_server_has_started() -> 
 
 def test_an_upstream_that_is_no_url_is_refused() -> None:
     with pytest.raises(BadSetting, match="must begin with http"):
-        Options(anthropic_upstream="api.anthropic.com")
+        GatewayOptions(anthropic_upstream="api.anthropic.com")
 
 
 def serving(*arguments: str, keys: str = "") -> "subprocess.CompletedProcess[str]":

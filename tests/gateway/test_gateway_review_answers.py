@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lowwater.testing.provider import Say
-from tests.gateway.canned import canned, raw_get
+from tests.gateway.canned_upstream import canned, raw_get
 from tests.gateway.conftest import ANTHROPIC_TOOLS, MODEL, Starting, Through
 from tests.gateway.test_gateway_sessions import USER
 

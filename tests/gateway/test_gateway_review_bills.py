@@ -11,9 +11,9 @@ from lowwater.gateway import app
 from lowwater.gateway import turns as bills
 from lowwater.gateway.app import Gateway
 from lowwater.gateway.client_request import ClientRequest, read_client_request
-from lowwater.gateway.observability import Metrics
+from lowwater.gateway.observability import GatewayMetrics
 from lowwater.gateway.open_sessions import OpenSessions
-from lowwater.gateway.options import Options
+from lowwater.gateway.options import GatewayOptions
 from lowwater.gateway.turns import GatewayTurns, RecordingQueue, RequestContext, UnrecordedAnswer
 from lowwater.stores.memory import MemoryStore
 from tests.gateway.conftest import MODEL
@@ -50,8 +50,8 @@ class Recorder:
 
     def __init__(self) -> None:
         self.store = MemoryStore()
-        self.metrics = Metrics()
-        options = Options()
+        self.metrics = GatewayMetrics()
+        options = GatewayOptions()
         self.sessions = OpenSessions(self.store, options)
         self.turns = GatewayTurns(self.sessions, options)
         self.may_write, self.is_begun = asyncio.Event(), asyncio.Event()
@@ -116,7 +116,7 @@ def test_a_request_waits_no_longer_for_late_answers_than_for_the_store(
     over = threading.Event()
 
     async def work() -> None:
-        gateway = Gateway(Options(), MemoryStore())
+        gateway = Gateway(GatewayOptions(), MemoryStore())
         busy = [gateway._threads.submit(over.wait) for _ in range(app._THREADS)]
         gateway._recordings.enqueue(bill("one"))
         try:
@@ -134,7 +134,7 @@ def test_a_request_waits_no_longer_for_late_answers_than_for_the_store(
 
 def test_an_answer_that_is_recorded_after_a_later_turn_takes_nothing_back() -> None:
     store = MemoryStore()
-    turns = GatewayTurns(OpenSessions(store, Options()), Options())
+    turns = GatewayTurns(OpenSessions(store, GatewayOptions()), GatewayOptions())
     lists = [("one",), ("one", "well", "two"), ("one", "well", "two", "well", "three")]
     first, late, last = (bill(*each, hint="s") for each in lists)
     for each in (first, last):
@@ -148,7 +148,7 @@ def test_an_answer_that_is_recorded_after_a_later_turn_takes_nothing_back() -> N
 
 
 def test_counting_takes_no_place_of_a_session_that_goes_on() -> None:
-    options = Options(open_sessions=2)
+    options = GatewayOptions(open_sessions=2)
     sessions = OpenSessions(MemoryStore(), options)
     turns = GatewayTurns(sessions, options)
     turn = turns.begin(asked("one"), CONTEXT)

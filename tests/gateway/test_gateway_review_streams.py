@@ -10,7 +10,7 @@ import pytest
 
 from lowwater.stores.memory import MemoryStore
 from lowwater.testing.provider import Answer, Provider, Say, Seen
-from tests.gateway.canned import canned
+from tests.gateway.canned_upstream import canned
 from tests.gateway.conftest import ANTHROPIC_TOOLS, MODEL, Starting, Through, calls_a_tool, working
 from tests.gateway.test_gateway_compaction import CEILING, SUMMARY
 from tests.gateway.test_gateway_faults import HEADERS, body, connected, head_of

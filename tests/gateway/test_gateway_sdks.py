@@ -8,8 +8,8 @@ import pytest
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.provider import Answer, Call, CallTools, Say, Seen, Think
 from tests.gateway.conftest import Starting
-from tests.gateway.prefixes import moves
-from tests.gateway.sdk_talks import ChatTalk, Colour, MessagesTalk, ResponsesTalk, Talk
+from tests.gateway.request_prefixes import moves
+from tests.gateway.sdk_conversations import ChatTalk, Colour, MessagesTalk, ResponsesTalk, Talk
 
 COLOURS = pytest.mark.parametrize(
     "colour",

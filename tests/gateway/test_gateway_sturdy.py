@@ -15,12 +15,12 @@ import pytest
 
 from lowwater.gateway.admission import Shares
 from lowwater.gateway.app import Gateway
-from lowwater.gateway.options import Options
+from lowwater.gateway.options import GatewayOptions
 from lowwater.gateway.relay import response_chunks
 from lowwater.gateway.server import served
 from lowwater.settings import CompressionSettings, Settings
+from lowwater.stores.addresses import open_store
 from lowwater.stores.memory import MemoryStore
-from lowwater.stores.opening import open_store
 from lowwater.testing.postgres import restartable_server
 from lowwater.testing.provider import Fail, Say
 from tests.gateway.conftest import ANTHROPIC_TOOLS, MODEL, Starting, calls_a_tool, eventually, working
@@ -257,7 +257,7 @@ def test_a_stream_that_breaks_off_arrives_up_to_there(path: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         threading.Thread(target=upstream, args=(listening,), daemon=True).start()
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        options = Options(anthropic_upstream=url, openai_upstream=url)
+        options = GatewayOptions(anthropic_upstream=url, openai_upstream=url)
         with served(Gateway(options, MemoryStore())) as gateway:
             listed = {"messages" if path == "/v1/messages" else "input": [{"role": "user", "content": "hi"}]}
             asked = {"model": MODEL, "max_tokens": 9, "stream": True, **listed}

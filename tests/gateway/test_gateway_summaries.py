@@ -74,9 +74,11 @@ def test_nobody_is_asked_for_a_summary_unless_the_operator_wants_it(start: Start
     assert through.provider.refusals == ()
 
 
-@pytest.mark.moves_prefix(reason="a parked summary is published")
+@pytest.mark.moves_prefix(reason="a prefetched summary is published")
 @EVERY
-def test_a_summary_is_parked_on_the_clients_key_and_published_later(start: Starting, format: Format) -> None:
+def test_a_summary_is_prefetched_on_the_clients_key_and_published_later(
+    start: Starting, format: Format
+) -> None:
     through = start(talks, settings=CEILING, summaries=True)
     talking(through, 30, format=format)
     asked = [seen for seen in through.provider.requests if is_summary(seen)]

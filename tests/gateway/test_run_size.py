@@ -7,7 +7,7 @@ import pytest
 
 from lowwater.gateway.clients import started
 from lowwater.testing.provider import Provider, Seen
-from tests.gateway.direct import direct_to
+from tests.gateway.provider_proxy import direct_to
 from tests.gateway.real_clients import ClaudeCode, Client, Codex, Hermes, OpenCode
 from tests.gateway.scripted_work import DONE, Work, tool_names
 

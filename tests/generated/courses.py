@@ -8,7 +8,7 @@ from math import exp, log
 from random import Random
 
 from lowwater.core.tools import ToolClass
-from lowwater.lab.course import Course, Turn, elided_size, uses_to_expect
+from lowwater.lab.course import Course, CourseTurn, elided_size, uses_to_expect
 
 SESSIONS = 200
 """Seeds 0 to 199 of each price sheet; those divisible by 3 are for tuning."""
@@ -47,7 +47,7 @@ def generate(sheet: str, seed: int) -> Course:
     median = _between(draw, RESULT_MEDIAN)
     pauses = draw.choice(PAUSES)
     fixed = _size(draw, *FIXED)
-    turns: list[Turn] = []
+    turns: list[CourseTurn] = []
     answer = 0
     for index in range(count):
         turn = _turn(draw, answer, says=says if index else 1.0, calls_tools=calls_tools, median=median)
@@ -55,7 +55,7 @@ def generate(sheet: str, seed: int) -> Course:
         gap = _size(draw, *(PAUSE if paused else GAP))
         output = _size(draw, *OUTPUT)
         turns.append(
-            Turn(
+            CourseTurn(
                 text=turn.text,
                 results=turn.results if index else 0,
                 elided=turn.elided if index else 0,
@@ -73,15 +73,15 @@ def is_for_tuning(seed: int) -> bool:
     return seed % 3 == 0
 
 
-def _turn(draw: Random, answer: int, *, says: float, calls_tools: float, median: float) -> Turn:
+def _turn(draw: Random, answer: int, *, says: float, calls_tools: float, median: float) -> CourseTurn:
     text = answer + (FRAMING + _size(draw, *SAID) if draw.random() < says else 0)
     tool = draw.choices(list(TOOLS), list(TOOLS.values()))[0]
     spread, least, most = RESULT
     size = _size(draw, median * (WRITTEN if tool == "write" else 1), spread, least, most)
     if draw.random() >= calls_tools:
-        return Turn(text=max(text, FRAMING))
+        return CourseTurn(text=max(text, FRAMING))
     chance = uses_to_expect(tool, round(size * CHARACTERS))
-    return Turn(text=text, results=size, elided=elided_size(size), chance=chance)
+    return CourseTurn(text=text, results=size, elided=elided_size(size), chance=chance)
 
 
 def _size(draw: Random, median: float, spread: float, least: int, most: int) -> int:

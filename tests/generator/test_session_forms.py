@@ -5,15 +5,13 @@ from typing import get_args
 import msgspec
 import pytest
 
-from lowwater.core.formats.codec import decode_messages, encode_messages
-from lowwater.core.formats.detect import detect
+from lowwater.core.formats.codec import decode_messages, detect, encode_messages
 from lowwater.core.formats.files import decode_conversation, encode_conversation
-from lowwater.core.groups import unpaired
-from lowwater.core.messages import Format
+from lowwater.core.messages import Format, unpaired
 from lowwater.testing.provider.anthropic import Signer
 from lowwater.testing.provider.anthropic import rules as anthropic_rules
 from lowwater.testing.provider.openai import rules as openai_rules
-from lowwater.testing.provider.prompt import Incoming, first_refusal
+from lowwater.testing.provider.prompt import ReceivedRequest, first_refusal
 from tests.generated import GeneratedSession, Kind, generate_session
 
 FORMS: tuple[Format, ...] = ("openai_chat", "anthropic")
@@ -94,8 +92,8 @@ def test_the_chat_api_accepts_every_request_of_the_session(session: GeneratedSes
         assert first_refusal(openai_rules(), incoming(body, {"authorization": "Bearer key"})) is None
 
 
-def incoming(body: dict[str, object], headers: dict[str, str]) -> Incoming:
-    return Incoming(
+def incoming(body: dict[str, object], headers: dict[str, str]) -> ReceivedRequest:
+    return ReceivedRequest(
         headers=headers, size=1, body=body, context_length=10_000_000, count=lambda text: len(text) // 4
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.peers.environment import python_with
-from lowwater.stores.opening import open_store
+from lowwater.stores.addresses import open_store
 from lowwater.testing.provider import Provider, Say
 from tests.gateway.serving import served_process
 

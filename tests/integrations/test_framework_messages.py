@@ -22,7 +22,7 @@ from lowwater.errors import BadInput
 from lowwater.integrations.framework import (
     MappedMessage,
     OutgoingRequest,
-    Preamble,
+    RequestPreamble,
     ViewMessage,
     encode_message,
     prepare_call,
@@ -347,7 +347,7 @@ def test_a_call_that_was_cut_at_the_wall_is_sent_as_it_was_counted(
     session = Lowwater(model=model, policy="never", store="memory:").session()
     session.learn_context_length(6_000)
     before = repr(history)
-    sent = prepare_call(session, reading.map_messages(history, format), Preamble())
+    sent = prepare_call(session, reading.map_messages(history, format), RequestPreamble())
     (cut,) = [shown for shown in sent.view if shown.calls]
     assert len(cut.calls["c"]) < 20_000
     written = write(sent, history)

@@ -10,9 +10,9 @@ from lowwater.integrations.hermes.history import (
     ShownHistories,
     key_of,
     keys_of,
+    pick_messages,
     sent_for,
     sent_form,
-    taken_from,
     with_users_joined,
 )
 from lowwater.session.library import Lowwater
@@ -90,7 +90,7 @@ def test_equal_messages_are_taken_in_order():
         {"role": "user", "content": "z"},
         {"role": "user", "content": "x"},
     ]
-    assert taken_from(theirs, keys_of(theirs), wanted) == [theirs[0], wanted[1], theirs[1]]
+    assert pick_messages(theirs, keys_of(theirs), wanted) == [theirs[0], wanted[1], theirs[1]]
 
 
 class Host:

@@ -18,7 +18,7 @@ from bench.peers.environment import python_with
 from bench.peers.hermes import REQUIREMENT
 from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.errors import BadSetting
-from lowwater.stores.opening import open_store
+from lowwater.stores.addresses import open_store
 from lowwater.testing.provider import Answer, Provider, Seen
 from tests.integrations.scripted_recall import ANSWERED, FACT, Recalling
 

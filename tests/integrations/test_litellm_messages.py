@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from lowwater.errors import BadSetting
 from lowwater.integrations.framework import LruCache
-from lowwater.integrations.litellm.messages import StreamListener, answer_of, name_of, told_id
+from lowwater.integrations.litellm.messages import StreamListener, answer_of, client_session_id, name_of
 
 Json = dict[str, Any]
 FIRST: Json = {"role": "user", "content": "hello"}
@@ -55,7 +55,7 @@ def test_another_conversation_has_another_name(data: Json, owner: str):
     ids=["header", "claude-code", "field", "metadata", "cache-key"],
 )
 def test_the_clients_own_id_is_found(data: Json):
-    assert told_id(data) == "7"
+    assert client_session_id(data) == "7"
 
 
 class Completion(BaseModel):

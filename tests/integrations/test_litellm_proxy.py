@@ -20,7 +20,7 @@ from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.protocols import Store
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
-from lowwater.stores.opening import open_store
+from lowwater.stores.addresses import open_store
 from lowwater.testing.provider import Provider, Seen
 
 pytestmark = pytest.mark.full

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lowwater.core.api_calls import Usage
 from lowwater.lab.audit.calls import misses_of, shortfall
-from tests.lab.audit_talk import GPT, Talk
+from tests.lab.audited_recordings import GPT, Talk
 
 
 def last(talk: Talk):

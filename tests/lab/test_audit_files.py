@@ -10,9 +10,9 @@ import lowwater
 from lowwater.lab.audit import files as kept
 from lowwater.lab.audit.files import AuditCache, AuditedFile, audit_files
 from lowwater.lab.audit.report import by_day, by_model, dearest, report_line, report_of
-from lowwater.logs.importing import Progress, Skipped
+from lowwater.logs.importers import Progress, Skipped
 from lowwater.logs.recording import BrokenLine
-from tests.lab.audit_talk import NOON, Talk, growing, utc_day
+from tests.lab.audited_recordings import NOON, Talk, growing, utc_day
 
 
 class Shelf:

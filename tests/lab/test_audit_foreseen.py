@@ -4,7 +4,7 @@ import pytest
 
 from lowwater.core.api_calls import Usage
 from lowwater.lab.audit.calls import Start, foresee, foreseen_bill
-from tests.lab.audit_talk import GPT, Talk, growing
+from tests.lab.audited_recordings import GPT, Talk, growing
 
 
 def read_at(talk: Talk, at: int = -1) -> int:

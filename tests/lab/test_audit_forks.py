@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from lowwater.cli.app import app
 from lowwater.lab.audit.files import audit_files
 from lowwater.lab.audit.report import AuditReport, report_line, report_of
-from tests.lab.audit_talk import utc_day
+from tests.lab.audited_recordings import utc_day
 from tests.logs.codex_lines import call, count, line, output, said
 
 Fields = dict[str, Any]

@@ -9,11 +9,18 @@ from statistics import median, quantiles
 import pytest
 
 from bench import foreseen
-from lowwater.lab.audit.calls import SLACK_TOKENS, AuditedCall, calls_of, foreseen_bill, misses_of, shortfall
+from lowwater.lab.audit.calls import (
+    SLACK_TOKENS,
+    AuditedCall,
+    audited_calls,
+    foreseen_bill,
+    misses_of,
+    shortfall,
+)
 from lowwater.lab.audit.files import audit_files
 from lowwater.lab.audit.findings import AuditedSession
-from lowwater.logs.importing import recordings
-from tests.lab.audit_talk import PRICING, utc_day
+from lowwater.logs.importers import recordings
+from tests.lab.audited_recordings import PRICING, utc_day
 
 TRANSCRIPTS = Path(__file__).parents[3] / "shared" / "transcripts"
 CANONICAL = TRANSCRIPTS / "canonical"
@@ -56,7 +63,7 @@ class Read:
     def __init__(self) -> None:
         self.sessions: dict[Group, list[tuple[AuditedCall, ...]]] = defaultdict(list)
         for recording in recordings([CANONICAL]):
-            calls = calls_of(recording, PRICING)
+            calls = audited_calls(recording, PRICING)
             provider = calls[0].model.provider if calls else ""
             self.sessions[Path(recording.path).parent.name, provider].append(calls)
 

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from lowwater.core.api_calls import Usage
-from lowwater.lab.audit.calls import calls_of
+from lowwater.lab.audit.calls import audited_calls
 from lowwater.lab.audit.session import SAVINGS_TAIL, audit_session
 from lowwater.lab.audit.sizes import natives_of, sizes_of
 from lowwater.logs.recording import BrokenLine
-from tests.lab.audit_talk import GPT, NOON, OPUS, PRICING, Talk, growing, utc_day
+from tests.lab.audited_recordings import GPT, NOON, OPUS, PRICING, Talk, growing, utc_day
 
 DAY = 86_400
 
@@ -96,7 +96,7 @@ def test_calls_that_another_file_told_are_not_counted_again():
     talk = growing(Talk(), 4)
     recording = talk.recording()
     told = {key for call in talk.calls()[:3] for key in call.keys}
-    calls = calls_of(recording, PRICING, told)
+    calls = audited_calls(recording, PRICING, told)
     audited = audit_session(recording, calls, day_of=utc_day)
     assert audited.copied == 3
     assert audited.rows[0].figures.calls == 1

@@ -5,7 +5,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lowwater.lab.course import Act, Course, Prune, Sheet, State, Summarise, Turn, Use, after
+from lowwater.lab.course import (
+    Course,
+    CourseAction,
+    CoursePrune,
+    CourseState,
+    CourseTurn,
+    CourseUse,
+    Sheet,
+    Summarise,
+    after,
+)
 from lowwater.lab.optimum import optimum
 from lowwater.lab.schedules import Tally
 
@@ -25,15 +35,15 @@ SHEET = Sheet(
 )
 
 
-START = State()
+START = CourseState()
 
 
-def cheapest(tally: Tally, turn: int = 0, state: State = START) -> int | None:
+def cheapest(tally: Tally, turn: int = 0, state: CourseState = START) -> int | None:
     """Return what the best of all schedules from a turn on costs, undivided; None if no prompt fits."""
     if turn == tally.count:
         return 0
     edges = range(1, tally.edges[turn] + 1)
-    prunes = [Prune(upto=edge) for edge in edges if edge > state.pruned]
+    prunes = [CoursePrune(upto=edge) for edge in edges if edge > state.pruned]
     summaries = [Summarise(upto=edge) for edge in edges if edge > state.summarised]
     costs = []
     for action in (None, *prunes, *summaries):
@@ -46,7 +56,7 @@ def cheapest(tally: Tally, turn: int = 0, state: State = START) -> int | None:
 
 def played(tally: Tally, schedule) -> int | None:
     """Return what a schedule costs; None if a prompt does not fit."""
-    state, cost = State(), 0
+    state, cost = CourseState(), 0
     for turn, action in enumerate(schedule):
         then = after(state, action)
         if tally.size(turn, then) > tally.sheet.wall:
@@ -59,7 +69,7 @@ def played(tally: Tally, schedule) -> int | None:
 @st.composite
 def turns(draw):
     results = draw(st.integers(0, 200))
-    return Turn(
+    return CourseTurn(
         text=draw(st.integers(1, 100)),
         results=results,
         elided=draw(st.integers(0, results)),
@@ -74,7 +84,9 @@ def courses(draw):
     made = tuple(draw(st.lists(turns(), min_size=1, max_size=6)))
     pairs = [(of, at) for at in range(len(made)) for of in range(at)]
     used = draw(st.lists(st.sampled_from(pairs), max_size=4)) if pairs else []
-    uses = tuple(Use(of=of, at=at, tokens=made[of].results, in_digest=draw(st.booleans())) for of, at in used)
+    uses = tuple(
+        CourseUse(of=of, at=at, tokens=made[of].results, in_digest=draw(st.booleans())) for of, at in used
+    )
     return Course(
         name="drawn",
         fixed=draw(st.integers(0, 300)),
@@ -84,7 +96,7 @@ def courses(draw):
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(course=courses(), wall=st.sampled_from([200, 400, 900]), other=st.sampled_from([20, 200, 2_000]))
 def test_no_schedule_is_cheaper_and_one_is_as_cheap(course, wall, other):
     sheet = replace(SHEET, window=wall + 100, other_input=other)
@@ -92,7 +104,7 @@ def test_no_schedule_is_cheaper_and_one_is_as_cheap(course, wall, other):
     assert optimum(course, sheet).cost == (None if least is None else least // 1_000)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(course=courses())
 def test_the_acts_cost_what_the_optimum_says(course):
     found = optimum(course, SHEET, with_acts=True)
@@ -106,24 +118,24 @@ def test_the_acts_cost_what_the_optimum_says(course):
 
 
 def steady(count: int, *, gap: float = 1.0) -> Course:
-    turn = Turn(text=10, results=90, elided=10, output=5, gap=gap)
+    turn = CourseTurn(text=10, results=90, elided=10, output=5, gap=gap)
     return Course(name="steady", fixed=100, tail=100, turns=(turn,) * count)
 
 
 def test_a_session_without_results_to_elide_that_ends_soon_is_left_alone():
-    course = Course(name="talk", fixed=100, tail=100, turns=(Turn(text=100, output=5),) * 4)
+    course = Course(name="talk", fixed=100, tail=100, turns=(CourseTurn(text=100, output=5),) * 4)
     assert optimum(course, SHEET, with_acts=True).acts == ()
 
 
 def test_a_prune_at_a_cold_call_is_free_and_taken():
     turns = list(steady(4).turns)
-    turns[3] = Turn(text=10, results=90, elided=10, output=5, gap=301.0)
+    turns[3] = CourseTurn(text=10, results=90, elided=10, output=5, gap=301.0)
     course = Course(name="paused", fixed=100, tail=100, turns=tuple(turns))
-    assert optimum(course, SHEET, with_acts=True).acts == (Act(turn=3, action=Prune(upto=3)),)
+    assert optimum(course, SHEET, with_acts=True).acts == (CourseAction(turn=3, action=CoursePrune(upto=3)),)
 
 
 def test_a_session_that_cannot_fit_has_no_cost():
-    course = Course(name="vast", fixed=100, tail=0, turns=(Turn(text=2_000),))
+    course = Course(name="vast", fixed=100, tail=0, turns=(CourseTurn(text=2_000),))
     assert optimum(course, SHEET).cost is None
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from lowwater.lab.pages.audit import audit_page
 from lowwater.lab.pages.replay import replay_page
-from tests.lab.paged import DOLLAR, HOSTILE, MADE, audit_of, replay_of, session_result
+from tests.lab.report_samples import DOLLAR, HOSTILE, MADE, audit_of, replay_of, session_result
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 

@@ -8,7 +8,7 @@ import pytest
 
 from lowwater.lab.pages.audit import audit_page
 from lowwater.lab.pages.replay import replay_page
-from tests.lab.paged import HOSTILE, MADE, PageReader, audit_of, replay_of, session_result
+from tests.lab.report_samples import HOSTILE, MADE, PageReader, audit_of, replay_of, session_result
 
 MOST_BYTES = 300_000
 

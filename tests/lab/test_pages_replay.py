@@ -8,25 +8,25 @@ from lowwater.lab.pages.replay import (
     MOST_POINTS,
     ReplayData,
     Timelines,
-    data_of,
     replay_page,
+    replay_page_data,
     thinned,
     timeline_of,
 )
-from tests.lab.paged import DOLLAR, HOSTILE, MADE, PageReader, replay_of, session_result
+from tests.lab.report_samples import DOLLAR, HOSTILE, MADE, PageReader, replay_of, session_result
 
 
 def test_the_data_in_the_page_are_the_reports() -> None:
     report, timelines = replay_of(session_result(1, name=HOSTILE), session_result(2))
     page = replay_page(report, timelines=timelines, made_at=MADE)
     inside = msgspec.json.decode(PageReader(page).data, type=ReplayData)
-    assert inside == data_of(report, timelines)
+    assert inside == replay_page_data(report, timelines)
     assert {row.name for row in inside.sessions} == {HOSTILE, "session-0002"}
 
 
 def test_every_policy_has_its_figures_in_every_arm_that_it_was_played_in() -> None:
     report, _ = replay_of(session_result(1), session_result(2))
-    neutral, unkind = data_of(report, ()).arms
+    neutral, unkind = replay_page_data(report, ()).arms
     rows = {row.name: row for row in neutral.policies}
     assert set(rows) == {
         "rent-or-buy",
@@ -47,7 +47,7 @@ def test_every_policy_has_its_figures_in_every_arm_that_it_was_played_in() -> No
 
 def test_dollars_add_up_over_the_sessions_from_the_shortest_to_the_longest() -> None:
     report, _ = replay_of(session_result(1, calls=300), session_result(2, calls=100))
-    arm = data_of(report, ()).arms[0]
+    arm = replay_page_data(report, ()).arms[0]
     assert arm.steps == [1, 2]
     sums = {each.name: each.cost for each in arm.cumulated}
     assert sums["optimum"] == [1 * DOLLAR, 4 * DOLLAR]
@@ -56,7 +56,7 @@ def test_dollars_add_up_over_the_sessions_from_the_shortest_to_the_longest() -> 
 
 def test_a_session_that_does_not_fit_under_some_policy_is_in_no_sum_and_said_to_be_left_out() -> None:
     report, timelines = replay_of(session_result(1), session_result(2, fits=False))
-    assert data_of(report, ()).arms[0].compared == 1
+    assert replay_page_data(report, ()).arms[0].compared == 1
     assert "Left out: 1 session that does not fit under every policy." in replay_page(
         report, timelines=timelines
     )
@@ -67,7 +67,7 @@ def test_the_optimum_is_shown_though_nobody_asked_for_it() -> None:
     without = msgspec.structs.replace(
         report, policies=tuple(each for each in report.policies if each.policy != "optimum")
     )
-    rows = {row.name: row for row in data_of(without, ()).arms[0].policies}
+    rows = {row.name: row for row in replay_page_data(without, ()).arms[0].policies}
     assert rows["optimum"].is_optimum
     assert rows["optimum"].with_rework == round(1.2 * DOLLAR)
 
@@ -145,7 +145,7 @@ def test_what_was_skipped_is_told_with_its_reason() -> None:
 
 def test_calls_beyond_the_limit_are_said_to_be_left_out() -> None:
     report, timelines = replay_of(session_result(1), msgspec.structs.replace(session_result(2), beyond=7))
-    assert "1 session of very many calls, played up to a limit: 7 calls beyond it" in replay_page(
+    assert "1 session with very many calls, played up to a limit: 7 calls beyond it" in replay_page(
         report, timelines=timelines
     )
 

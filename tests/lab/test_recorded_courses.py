@@ -2,12 +2,12 @@
 
 import pytest
 
-from lowwater.lab.course import Timed, Use, course_of, elided_size
+from lowwater.lab.course import CourseUse, Timed, course_of, elided_size
 from lowwater.testing.fakes import WordTokenizer
 from lowwater.testing.views import Script, lines
 
 
-def played(*, first_prompt: int = 0, uses: tuple[Use, ...] = (), tail: int = 100):
+def played(*, first_prompt: int = 0, uses: tuple[CourseUse, ...] = (), tail: int = 100):
     script = Script().user("please look").calls("read", {"path": "a.py"}, lines(200))
     script.calls("write", {"path": "a.py"}, "ok").says("done").user("thanks")
     messages = [Timed(message=message, at=10.0 * at) for at, message in enumerate(script.messages())]
@@ -60,7 +60,7 @@ def test_only_long_results_shrink():
     ("tail", "left"), [(1, 2), (10_000, 1)], ids=["it left the tail between", "it is still in the tail"]
 )
 def test_a_result_that_was_just_used_is_not_recalled_again(tail, left):
-    uses = (Use(at=1, of=0, tokens=9), Use(at=2, of=0, tokens=9))
+    uses = (CourseUse(at=1, of=0, tokens=9), CourseUse(at=2, of=0, tokens=9))
     assert len(played(uses=uses, tail=tail).uses or ()) == left
 
 

@@ -1,6 +1,6 @@
-from lowwater.lab.references.reaching import MOST_WORDS, Sight, words_for
+from lowwater.lab.references.reachability import MOST_WORDS, Sight, words_for
 from lowwater.lab.references.uses import uses_of
-from tests.lab.referring import answered, asked, call, said
+from tests.lab.reference_sessions import answered, asked, call, said
 
 
 def words(messages, *, shown=None):

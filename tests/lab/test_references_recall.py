@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowwater.core.messages import ToolCall
-from lowwater.core.references import Kind
-from lowwater.lab.references.reaching import Because, RecallScore, UseOutcome, recall_score
+from lowwater.core.references import ReferenceKind
+from lowwater.lab.references.reachability import Because, RecallScore, UseOutcome, recall_score
 from lowwater.lab.references.uses import LaterUse, Origin
 
 ORIGIN = Origin(number=1, turn=1, call=ToolCall(id="1", name="read", arguments="{}"), text="a_b")
@@ -17,7 +17,7 @@ outcomes = st.lists(
             because=because,
             tokens=tokens,
         ),
-        st.sampled_from(get_args(Kind)),
+        st.sampled_from(get_args(ReferenceKind)),
         st.sampled_from(get_args(Because)),
         st.integers(0, 9),
     ),

@@ -1,8 +1,8 @@
 import pytest
 
-from lowwater.lab.references.reaching import MOST_ANSWERS, MOST_TOKENS, Scorer, visible_handles
+from lowwater.lab.references.reachability import MOST_ANSWERS, MOST_TOKENS, Scorer, visible_handles
 from lowwater.lab.references.uses import uses_of
-from tests.lab.referring import (
+from tests.lab.reference_sessions import (
     TOKENIZER,
     answered,
     asked,

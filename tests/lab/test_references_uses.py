@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowwater.core.messages import ToolCall
-from lowwater.lab.references.uses import Occurrences, find, uses_of
-from tests.lab.referring import answered, asked, call, said
+from lowwater.lab.references.uses import Occurrences, find_words, uses_of
+from tests.lab.reference_sessions import answered, asked, call, said
 
 SESSION = [
     asked("look at user_named"),
@@ -67,9 +67,9 @@ def test_a_result_without_its_call_is_an_origin_all_the_same():
 
 
 def test_a_reference_counts_only_as_whole_words():
-    assert find("1204", "51204 and 12045") == -1
-    assert find("1204", "51204 and 1204") == 10
-    assert find("-->", "a-->b") == 1
+    assert find_words("1204", "51204 and 12045") == -1
+    assert find_words("1204", "51204 and 1204") == 10
+    assert find_words("-->", "a-->b") == 1
 
 
 @given(
@@ -77,7 +77,7 @@ def test_a_reference_counts_only_as_whole_words():
 )
 def test_occurrences_are_those_that_reading_every_text_finds(texts, wanted):
     found = list(Occurrences(texts, [wanted]).of(wanted))
-    assert found == [index for index, text in enumerate(texts) if find(wanted, text) >= 0]
+    assert found == [index for index, text in enumerate(texts) if find_words(wanted, text) >= 0]
 
 
 def long_session(calls):

@@ -2,14 +2,14 @@
 
 import pytest
 
-from lowwater.lab.replay.on_course import Bounds, Cadence, Outcome, Recalled
+from lowwater.lab.replay.course_replay import Bounds, CadenceSums, PolicyOutcome, UsesFound
 from lowwater.lab.replay.report import Pair, figures_of
 
 
 def pair(cost: int, *, least: int | None = 100, never: int | None = 200, **more) -> Pair:
     fields = {"policy": "p", "kind": "course", "arm": "neutral", "is_bounded": True, **more}
     return Pair(
-        outcome=Outcome(cost=cost, **fields),
+        outcome=PolicyOutcome(cost=cost, **fields),
         bounds=Bounds(arm="neutral", optimum=least, relaxed=50, never=never),
     )
 
@@ -48,18 +48,18 @@ def test_only_policies_with_declared_actions_are_bounded_by_the_optimum():
 
 def test_recall_is_a_share_of_all_uses_and_of_those_that_left():
     measured = [
-        pair(1, recall=Recalled(uses=10, in_view=6, one_recall=3, causes={"not found": 1})),
-        pair(1, recall=Recalled(uses=10, in_view=10, one_recall=0)),
+        pair(1, recall=UsesFound(uses=10, in_view=6, one_recall=3, causes={"not found": 1})),
+        pair(1, recall=UsesFound(uses=10, in_view=10, one_recall=0)),
     ]
     recall = figures_of(measured).recall
     assert (recall.in_view, recall.one_recall, recall.gone, recall.reached) == (0.8, 0.15, 0.05, 0.75)
     assert recall.causes == {"not found": 1}
-    unmeasured = figures_of([pair(1, recall=Recalled(uses=4, in_view=3))]).recall
+    unmeasured = figures_of([pair(1, recall=UsesFound(uses=4, in_view=3))]).recall
     assert (unmeasured.in_view, unmeasured.one_recall, unmeasured.reached) == (0.75, None, None)
 
 
 def test_the_seven_metrics_are_means_over_all_events_and_turns():
-    some = Cadence(
+    some = CadenceSums(
         turns=50,
         events=3,
         intervals=20,
@@ -69,7 +69,7 @@ def test_the_seven_metrics_are_means_over_all_events_and_turns():
         prunes=1,
         summaries=2,
     )
-    none = Cadence(turns=150, prompt_and_summary_tokens=7)
+    none = CadenceSums(turns=150, prompt_and_summary_tokens=7)
     seven = figures_of([pair(1, cadence=some), pair(1, cadence=none)]).metrics
     assert seven.events_per_100_turns == 1.5
     assert seven.turns_between_events == 10
@@ -81,8 +81,8 @@ def test_the_seven_metrics_are_means_over_all_events_and_turns():
 def test_the_mean_view_is_over_calls_and_the_peak_over_sessions():
     found = figures_of(
         [
-            pair(1, mean_view=100.0, peak_view=300, cadence=Cadence(turns=1)),
-            pair(1, mean_view=200.0, peak_view=250, cadence=Cadence(turns=3)),
+            pair(1, mean_view=100.0, peak_view=300, cadence=CadenceSums(turns=1)),
+            pair(1, mean_view=200.0, peak_view=250, cadence=CadenceSums(turns=3)),
         ]
     )
     assert (found.mean_view, found.peak_view) == (175.0, 300)

@@ -13,15 +13,15 @@ from typer.testing import CliRunner
 from lowwater.cli.replay import replay as command
 from lowwater.core.formats.codec import encode_messages
 from lowwater.errors import BadSetting, UnreadableFile
-from lowwater.lab.replay.on_course import SessionResult
+from lowwater.lab.replay.course_replay import SessionResult
 from lowwater.lab.replay.parquet import TABLES, ParquetFolder
 from lowwater.lab.replay.report import ReportBuilder, report_json
 from lowwater.lab.replay.run import LocalEngine, replay_recordings
-from lowwater.lab.replay.session import Options
+from lowwater.lab.replay.session import ReplayOptions
 from tests.generated import generate_session
-from tests.lab.replayed import recording
+from tests.lab.replay_recordings import recording
 
-OPTIONS = Options(policies=("rent-or-buy", "never", "claude-code", "optimum"), full=("rent-or-buy",))
+OPTIONS = ReplayOptions(policies=("rent-or-buy", "never", "claude-code", "optimum"), full=("rent-or-buy",))
 SKIPPED = SessionResult(id="x", agent="a", path="p", key="0", skipped="its answers have no times")
 
 

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from lowwater.lab.course import Course, Sheet, Turn
+from lowwater.lab.course import Course, CourseTurn, Sheet
 from lowwater.lab.peers import PEERS, PlayedCourse, play_course
 
 SHEET = Sheet(
@@ -21,7 +21,7 @@ FIXED, TEXT, RESULTS = 20_000, 500, 2_500
 
 
 def course(turns: int, *, results: int = RESULTS) -> Course:
-    each = Turn(text=TEXT, results=results, elided=results // 6, output=TEXT)
+    each = CourseTurn(text=TEXT, results=results, elided=results // 6, output=TEXT)
     return Course(name="even", fixed=FIXED, tail=20_000, turns=(each,) * turns, uses=())
 
 
@@ -126,7 +126,7 @@ TOLERANCE = 0.04
 def measured_session() -> Course:
     """Return a session of the shape that peers were measured on: 53 requests, some 204,000 tokens, mostly tool results."""
     each = [
-        Turn(text=80, results=0 if index % 12 == 11 else RESULT_SIZES[index % 8] * 86 // 100, output=75)
+        CourseTurn(text=80, results=0 if index % 12 == 11 else RESULT_SIZES[index % 8] * 86 // 100, output=75)
         for index in range(53)
     ]
     return Course(name="measured", fixed=500, tail=20_000, turns=tuple(each), uses=())

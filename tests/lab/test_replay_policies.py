@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from lowwater.core.costs.rent import Meter, choose
-from lowwater.lab.course import Prune, Sheet, State, Summarise, Turn, after
+from lowwater.core.costs.prices import Meter, choose
+from lowwater.lab.course import CoursePrune, CourseState, CourseTurn, Sheet, Summarise, after
 from lowwater.lab.optimum import optimum
 from lowwater.lab.schedules import POLICIES, RentOrBuy, Tally, cost, run
 from tests.generated.courses import generate
@@ -35,21 +35,21 @@ def test_no_policy_is_below_the_optimum(policy, seed):
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_prompt_fits_the_wall(policy):
     tally = Tally(COURSES[0], replace(SHEET, window=80_000))
-    state = State()
+    state = CourseState()
     acts = {act.turn: act.action for act in run(tally, POLICIES[policy](tally)).acts}
     for turn in range(tally.count):
         match acts.get(turn):
-            case Prune(upto=upto):
-                state = State(summarised=state.summarised, pruned=upto)
+            case CoursePrune(upto=upto):
+                state = CourseState(summarised=state.summarised, pruned=upto)
             case Summarise(upto=upto):
-                state = State(summarised=upto, pruned=max(upto, state.pruned))
+                state = CourseState(summarised=upto, pruned=max(upto, state.pruned))
         assert tally.size(turn, state) <= tally.sheet.wall
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_edges_only_move_forward_and_stay_outside_the_tail(policy):
     tally = Tally(COURSES[0], SHEET)
-    edges = {Prune: 0, Summarise: 0}
+    edges = {CoursePrune: 0, Summarise: 0}
     for act in run(tally, POLICIES[policy](tally)).acts:
         assert edges[type(act.action)] < act.action.upto <= tally.edges[act.turn]
         edges[type(act.action)] = act.action.upto
@@ -65,11 +65,11 @@ def test_rent_or_buy_is_near_the_optimum(seed):
 
 def test_of_a_cheap_moment_use_is_made_before_the_rent_is_paid():
     """A huge result fills the tail by itself, so that nothing behind the edge has to be written again."""
-    even = Turn(text=500, results=1_500, elided=240, output=300, gap=5.0)
+    even = CourseTurn(text=500, results=1_500, elided=240, output=300, gap=5.0)
     turns = [even] * 40
-    turns[20] = Turn(text=500, results=25_000, elided=4_000, output=300, gap=5.0)
+    turns[20] = CourseTurn(text=500, results=25_000, elided=4_000, output=300, gap=5.0)
     tally = Tally(replace(COURSES[0], turns=tuple(turns), fixed=20_000, tail=20_000, uses=()), SHEET)
-    policy, state = RentOrBuy(tally), State()
+    policy, state = RentOrBuy(tally), CourseState()
     for turn in range(20):
         if tally.edges[turn]:
             assert policy(turn, state) is None
@@ -87,7 +87,7 @@ def test_rent_or_buy_prunes_or_summarises_at_a_pause():
 
 def test_an_offers_rent_is_what_its_messages_have_paid_on_the_engines_meter():
     tally = Tally(COURSES[6], replace(SHEET, read=100_000_000))
-    policy, meter, state = RentOrBuy(tally), Meter(), State()
+    policy, meter, state = RentOrBuy(tally), Meter(), CourseState()
     seen = 0
     for turn in range(30):
         edge = tally.edges[turn]
@@ -109,7 +109,7 @@ def test_nothing_is_bought_that_half_of_the_calls_so_far_would_not_have_paid(she
     bought = 0
     for seed in range(12):
         tally = Tally(generate(sheet.name, seed), sheet)
-        policy, state = RentOrBuy(tally), State()
+        policy, state = RentOrBuy(tally), CourseState()
         for turn in range(tally.count):
             if not tally.edges[turn]:
                 continue

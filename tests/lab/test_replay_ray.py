@@ -27,12 +27,12 @@ from lowwater.lab.replay.run import (
     work_in_same_environment,
 )
 from lowwater.lab.replay.script import NEUTRAL
-from lowwater.lab.replay.session import Options, Task, replay_session
+from lowwater.lab.replay.session import ReplayOptions, ReplayTask, replay_session
 from tests.generated import generate_session
-from tests.lab.replayed import recording
+from tests.lab.replay_recordings import recording
 
-OPTIONS = Options(policies=("rent-or-buy", "never", "claude-code", "optimum"), full=("rent-or-buy",))
-QUICK = Options(policies=("never", "optimum"), full=(), arms=(NEUTRAL,))
+OPTIONS = ReplayOptions(policies=("rent-or-buy", "never", "claude-code", "optimum"), full=("rent-or-buy",))
+QUICK = ReplayOptions(policies=("never", "optimum"), full=(), arms=(NEUTRAL,))
 CORES = 2
 CLUSTER = f"""
 import logging, os, sys
@@ -65,7 +65,9 @@ def address():
 
 
 def tasks(count: int):
-    return (Task(recording=recording(seed, turns=8 + seed), options=QUICK) for seed in range(1, count + 1))
+    return (
+        ReplayTask(recording=recording(seed, turns=8 + seed), options=QUICK) for seed in range(1, count + 1)
+    )
 
 
 def as_bytes(engine) -> bytes:

@@ -4,17 +4,17 @@ import msgspec
 import pytest
 
 from lowwater.errors import BadSetting, UnreadableFile
-from lowwater.lab.replay.on_course import SessionResult
+from lowwater.lab.replay.course_replay import SessionResult
 from lowwater.lab.replay.report import ReportBuilder, report_json
 from lowwater.lab.replay.run import LocalEngine, RunFolder, replay_recordings
 from lowwater.lab.replay.script import ARMS, NEUTRAL
-from lowwater.lab.replay.session import Options, Task
-from tests.lab.replayed import recording
+from lowwater.lab.replay.session import ReplayOptions, ReplayTask
+from tests.lab.replay_recordings import recording
 
-OPTIONS = Options(
+OPTIONS = ReplayOptions(
     policies=("rent-or-buy", "never", "claude-code", "optimum"), full=("rent-or-buy",), arms=ARMS
 )
-QUICK = Options(policies=("never", "optimum"), full=(), arms=(NEUTRAL,))
+QUICK = ReplayOptions(policies=("never", "optimum"), full=(), arms=(NEUTRAL,))
 
 
 def corpus(count: int = 4):
@@ -67,7 +67,7 @@ class Counting:
     """An engine that counts what it is given."""
 
     def __init__(self) -> None:
-        self.tasks: list[Task] = []
+        self.tasks: list[ReplayTask] = []
 
     def map(self, work, tasks, /):
         for task in tasks:
@@ -121,8 +121,8 @@ def test_no_workers_are_refused():
 def test_the_key_of_a_task_does_not_depend_on_who_looked_at_its_messages():
     fresh, seen = recording(1, turns=3), recording(1, turns=3)
     hash(seen.messages[0].message)
-    assert Task(recording=fresh, options=QUICK).key == Task(recording=seen, options=QUICK).key
-    assert Task(recording=fresh, options=QUICK).key != Task(recording=fresh, options=OPTIONS).key
+    assert ReplayTask(recording=fresh, options=QUICK).key == ReplayTask(recording=seen, options=QUICK).key
+    assert ReplayTask(recording=fresh, options=QUICK).key != ReplayTask(recording=fresh, options=OPTIONS).key
 
 
 def test_a_skipped_session_is_told_and_counts_nowhere():

@@ -8,7 +8,7 @@ from lowwater.core.messages import Message
 from lowwater.errors import BadSetting
 from lowwater.lab.course import shown_window
 from lowwater.lab.peers import DECLARED, PEERS
-from lowwater.lab.replay.on_course import SessionResult
+from lowwater.lab.replay.course_replay import SessionResult
 from lowwater.lab.replay.script import (
     ASSUMED,
     NEUTRAL,
@@ -19,16 +19,22 @@ from lowwater.lab.replay.script import (
     model_named,
     sheet_of,
 )
-from lowwater.lab.replay.session import ENGINE_POLICIES, POLICY_NAMES, Options, Task, replay_session
+from lowwater.lab.replay.session import (
+    ENGINE_POLICIES,
+    POLICY_NAMES,
+    ReplayOptions,
+    ReplayTask,
+    replay_session,
+)
 from lowwater.logs.recording import NativeCompaction, RecordedMessage, Recording
-from tests.lab.replayed import recording
+from tests.lab.replay_recordings import recording
 
 POLICIES = ("rent-or-buy", "never", "hermes-classic", "claude-code", "optimum")
 
 
 def replayed(*, turns: int = 40, **options) -> SessionResult:
-    asked = Options(policies=POLICIES, full=("rent-or-buy", "never"), **options)
-    return replay_session(Task(recording=recording(turns=turns), options=asked))
+    asked = ReplayOptions(policies=POLICIES, full=("rent-or-buy", "never"), **options)
+    return replay_session(ReplayTask(recording=recording(turns=turns), options=asked))
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +69,9 @@ def _compacting(before: int, *, trigger: str = "auto") -> Recording:
 
 
 def test_claude_code_compacts_where_the_recording_shows_that_it_does():
-    asked = Options(policies=("claude-code", "never"), full=("never",), arms=(NEUTRAL,))
-    listed = replay_session(Task(recording=_compacting(40_000, trigger="manual"), options=asked))
-    shown = replay_session(Task(recording=_compacting(40_000), options=asked))
+    asked = ReplayOptions(policies=("claude-code", "never"), full=("never",), arms=(NEUTRAL,))
+    listed = replay_session(ReplayTask(recording=_compacting(40_000, trigger="manual"), options=asked))
+    shown = replay_session(ReplayTask(recording=_compacting(40_000), options=asked))
     assert not outcome(listed, "claude-code").events
     assert outcome(listed, "claude-code").cost == outcome(listed, "never").cost
     assert outcome(listed, "never").peak_view > 73_000
@@ -75,7 +81,7 @@ def test_claude_code_compacts_where_the_recording_shows_that_it_does():
     for kind in ("course", "full"):
         assert outcome(shown, "never", kind).peak_view <= 73_000
     named = replay_session(
-        Task(recording=_compacting(40_000), options=replace(asked, model="claude-opus-4-6"))
+        ReplayTask(recording=_compacting(40_000), options=replace(asked, model="claude-opus-4-6"))
     )
     assert not outcome(named, "claude-code").events
 
@@ -148,10 +154,10 @@ def test_the_same_session_gives_the_same_result():
 
 def test_the_engine_is_billed_in_full_for_calls_that_find_nothing_by_surprise():
     unlucky = Arm(name="unlucky", missed=0.5)
-    asked = Options(
+    asked = ReplayOptions(
         policies=("never",), full=("never",), arms=(NEUTRAL, unlucky), full_arms=("neutral", "unlucky")
     )
-    result = replay_session(Task(recording=recording(turns=12), options=asked))
+    result = replay_session(ReplayTask(recording=recording(turns=12), options=asked))
     kind, unkind = (outcome(result, "never", "full", arm).series for arm in ("neutral", "unlucky"))
     course = outcome(result, "never", "course", "unlucky").series
     assert kind is not None
@@ -164,14 +170,18 @@ def test_the_engine_is_billed_in_full_for_calls_that_find_nothing_by_surprise():
 
 
 def test_a_session_that_cannot_be_replayed_says_why():
-    result = replay_session(Task(recording=replace(recording(turns=3), messages=()), options=Options()))
+    result = replay_session(
+        ReplayTask(recording=replace(recording(turns=3), messages=()), options=ReplayOptions())
+    )
     assert "no call" in result.skipped
     assert result.outcomes == ()
 
 
 @pytest.mark.parametrize("model", ["", "home-made-1"])
 def test_a_session_without_a_priced_model_is_played_and_says_so(model):
-    task = Task(recording=replace(recording(turns=3), model=model), options=Options(arms=(NEUTRAL,)))
+    task = ReplayTask(
+        recording=replace(recording(turns=3), model=model), options=ReplayOptions(arms=(NEUTRAL,))
+    )
     result = replay_session(task)
     assert (result.skipped, result.model, result.assumed) == ("", ASSUMED, ("model",))
     assert any(outcome.kind == "full" for outcome in result.outcomes)
@@ -182,10 +192,10 @@ def test_a_message_without_content_stops_nothing():
     whole = recording(turns=3)
     nothing = RecordedMessage(message=Message(role="user", parts=()), at=whole.messages[0].at)
     messages = (nothing, *whole.messages, replace(nothing, message=Message(role="assistant", parts=())))
-    options = Options(arms=(NEUTRAL,))
-    result = replay_session(Task(recording=replace(whole, messages=messages), options=options))
+    options = ReplayOptions(arms=(NEUTRAL,))
+    result = replay_session(ReplayTask(recording=replace(whole, messages=messages), options=options))
     assert result.skipped == ""
-    assert result.outcomes == replay_session(Task(recording=whole, options=options)).outcomes
+    assert result.outcomes == replay_session(ReplayTask(recording=whole, options=options)).outcomes
 
 
 def test_another_model_can_be_asked_for():
@@ -194,7 +204,7 @@ def test_another_model_can_be_asked_for():
 
 def test_an_unknown_policy_is_refused_with_the_nearest():
     with pytest.raises(BadSetting, match="rent-or-buy"):
-        Options(policies=("rent-or-by",))
+        ReplayOptions(policies=("rent-or-by",))
 
 
 def test_every_policy_can_be_played_somehow():

@@ -6,7 +6,7 @@ import pytest
 
 from lowwater.adapters.models import load_registry
 from lowwater.core.costs.tuning import tuning_of
-from lowwater.lab.course import Act, Course, Sheet, Turn
+from lowwater.lab.course import Course, CourseAction, CourseTurn, Sheet
 from lowwater.lab.optimum import optimum
 from lowwater.lab.schedules import RentOrBuy, Tally, run
 
@@ -14,7 +14,7 @@ CALLS = 400
 """Enough for several periods: with hindsight a short session is divided evenly, whatever the period."""
 
 
-def periods(acts: tuple[Act, ...]) -> list[int]:
+def periods(acts: tuple[CourseAction, ...]) -> list[int]:
     return [later.turn - earlier.turn for earlier, later in pairwise(acts)]
 
 
@@ -24,7 +24,7 @@ def test_the_policy_and_the_optimum_compact_at_the_period_that_prices_imply(name
     model = load_registry().find(name)
     prices = model.prices
     assert prices is not None
-    turn = Turn(text=growth, results=0, elided=0, chance=0, output=0, gap=5.0)
+    turn = CourseTurn(text=growth, results=0, elided=0, chance=0, output=0, gap=5.0)
     course = Course(name=name, fixed=20_000, tail=20_000, turns=(turn,) * CALLS)
     sheet = Sheet(
         name=name,

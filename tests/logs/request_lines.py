@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from lowwater.core.api_calls import Usage
-from lowwater.logs.importing import recordings
+from lowwater.logs.importers import recordings
 from lowwater.logs.recording import Recording
 from lowwater.logs.request_logs import RequestLogs
 

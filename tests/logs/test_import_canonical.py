@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lowwater.core.api_calls import Usage
-from lowwater.logs.importing import recordings
+from lowwater.logs.importers import recordings
 from lowwater.logs.recording import NativeCompaction
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lowwater.core.api_calls import together
-from lowwater.logs.importing import Skipped, recordings
+from lowwater.logs.importers import Skipped, recordings
 
 REAL = Path(__file__).parents[3] / "shared" / "transcripts"
 FOLDERS = ("claude-code", "codex", "copilot-cli", "gemini-cli", "canonical")

@@ -5,7 +5,7 @@ import pytest
 from lowwater.core.api_calls import Usage
 from lowwater.core.formats.codec import encode_messages
 from lowwater.core.messages import Text, Thinking, ToolCall, ToolResult
-from lowwater.logs.importing import recordings
+from lowwater.logs.importers import recordings
 from lowwater.logs.recording import NativeCompaction
 from tests.logs.claude_lines import START, USAGE, ClaudeLines
 

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from lowwater.logs.importing import Skipped, recordings
+from lowwater.logs.importers import Skipped, recordings
 from tests.logs.claude_lines import ClaudeLines
 
 

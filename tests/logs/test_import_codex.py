@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lowwater.core.api_calls import Usage
-from lowwater.logs.importing import recordings
+from lowwater.logs.importers import recordings
 from lowwater.logs.recording import NativeCompaction
 from tests.logs.codex_lines import MODEL, START, call, calls, count, item, line, meta, output, said
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lowwater.core.api_calls import Usage
-from lowwater.logs.importing import recordings
+from lowwater.logs.importers import recordings
 from tests.logs.codex_lines import call, calls, count, line, meta, output, said
 
 

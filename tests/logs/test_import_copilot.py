@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lowwater.core.api_calls import Usage
-from lowwater.logs.importing import recordings
+from lowwater.logs.importers import recordings
 
 
 class Events:

@@ -8,7 +8,7 @@ import pytest
 
 from lowwater.logs import files as reading
 from lowwater.logs.files import RecordedFile, first_objects, without_lone_surrogates
-from lowwater.logs.importing import Progress, Skipped, files_in, recordings
+from lowwater.logs.importers import Progress, Skipped, files_in, recordings
 from tests.logs.claude_lines import ClaudeLines
 
 
@@ -79,7 +79,7 @@ def test_what_is_no_recording_is_reported_and_passed_over(tmp_path):
     found, skipped = told(tmp_path, tmp_path / "gone")
     assert [one.id for one in found] == ["s"]
     assert [one.path.rpartition("/")[2] for one in skipped] == ["a.md", "b.bin", "c.json", "d", "e", "gone"]
-    assert skipped[-2].why == "no plain file"
+    assert skipped[-2].why == "not a regular file"
     assert skipped[-1].why == "cannot be read: No such file or directory"
 
 

@@ -14,7 +14,7 @@ from lowwater.logs.claude_code import ClaudeCode
 from lowwater.logs.codex import Codex
 from lowwater.logs.copilot_cli import CopilotCli
 from lowwater.logs.gemini_cli import GeminiCli
-from lowwater.logs.importing import recordings
+from lowwater.logs.importers import recordings
 from tests.logs.claude_lines import ClaudeLines
 
 FORMATS = (ClaudeCode(), Codex(), CopilotCli(), GeminiCli(), Canonical())
@@ -79,7 +79,7 @@ def effort(little, much):
 @each_format
 @effort(8, 200)
 def test_lines_of_any_shape_are_read_to_the_end(format, effort):
-    @settings(max_examples=effort, deadline=None)
+    @settings(max_examples=effort)
     @given(lines=st.lists(objects, max_size=8))
     def run(lines):
         told(format, "\n".join(map(json.dumps, lines)).encode())
@@ -90,7 +90,7 @@ def test_lines_of_any_shape_are_read_to_the_end(format, effort):
 @each_format
 @effort(10, 200)
 def test_any_bytes_are_read_to_the_end(format, effort):
-    @settings(max_examples=effort, deadline=None)
+    @settings(max_examples=effort)
     @given(data=st.binary(max_size=200))
     def run(data):
         told(format, data)

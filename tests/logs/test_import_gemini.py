@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lowwater.core.api_calls import Usage
-from lowwater.logs.importing import recordings
+from lowwater.logs.importers import recordings
 
 ABOUT = {"sessionId": "s1", "projectHash": "h", "startTime": "2026-02-01T10:00:00Z"}
 TOKENS = {"input": 1000, "output": 30, "cached": 200, "thoughts": 50, "tool": 7, "total": 1087}

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from lowwater.core.api_calls import Usage
 from lowwater.core.messages import Image
 from lowwater.logs.hermes import Hermes
-from lowwater.logs.importing import Skipped, recordings
+from lowwater.logs.importers import Skipped, recordings
 from lowwater.logs.recording import Recording
 
 HERMES = Path(__file__).parents[2] / "bench" / ".envs" / "hermes" / "bin" / "python"
-MAKER = Path(__file__).with_name("making_hermes_state.py")
+MAKER = Path(__file__).with_name("write_hermes_state.py")
 SCHEMA = """
 CREATE TABLE sessions (id TEXT PRIMARY KEY, source TEXT, model TEXT, model_config TEXT, system_prompt TEXT,
   parent_session_id TEXT, started_at REAL, ended_at REAL, end_reason TEXT, api_call_count INTEGER,
@@ -191,7 +191,7 @@ SESSION = (
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(
         st.dictionaries(st.sampled_from(COLUMNS), VALUES | st.sampled_from(["user", "tool", SUMMARY])),
@@ -209,7 +209,7 @@ def test_no_row_stops_the_run(
     assert len(state.read()["s"].messages) >= 2
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 24_000), st.binary(min_size=1, max_size=300))
 def test_no_damage_to_the_file_stops_the_run(
     tmp_path_factory: pytest.TempPathFactory, at: int, damage: bytes

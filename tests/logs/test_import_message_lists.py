@@ -14,11 +14,11 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.entries import Compacted
 from lowwater.core.formats.codec import encode_messages
 from lowwater.core.formats.files import WholeSession, session_lines
-from lowwater.logs.importing import Skipped, recordings
+from lowwater.logs.importers import Skipped, recordings
 from lowwater.logs.message_lists import MessageLists
 from lowwater.logs.own_exports import OwnExports
 from lowwater.logs.recording import Recording
-from lowwater.stores.opening import open_store
+from lowwater.stores.addresses import open_store
 
 REAL = Path(__file__).parents[3] / "shared" / "transcripts" / "message-lists"
 FORMATS = (OwnExports(), MessageLists())
@@ -142,7 +142,7 @@ def test_a_whole_export_comes_back_with_its_calls_and_compactions(tmp_path: Path
     store = open_store(address)
     stored, account = store.read("own"), store.accounts(["own"])[0]
     store.close()
-    compacted = Compacted(at=1767323045.0, mechanisms=("elide",), stands=())
+    compacted = Compacted(at=1767323045.0, mechanisms=("elide",), items=())
     whole = WholeSession(name="own", entries=(*stored.entries, compacted), records=account.records)
     path = tmp_path / "own.jsonl"
     path.write_bytes(b"\n".join(session_lines(whole)) + b"\n{broken\n")
@@ -163,7 +163,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(st.dictionaries(st.sampled_from(["role", "content", "tool_calls", "ts", "usage", "kind"]), JSON))
 )
@@ -174,7 +174,7 @@ def test_no_list_stops_the_run(tmp_path_factory: pytest.TempPathFactory, message
     assert len(recording.messages) + len(recording.broken) >= 1
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 600), st.integers(0, 255))
 def test_no_cut_and_no_wrong_byte_stops_the_run(
     tmp_path_factory: pytest.TempPathFactory, at: int, byte: int

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lowwater.core.api_calls import Usage
 from lowwater.core.messages import Image
-from lowwater.logs.importing import Skipped, recordings
+from lowwater.logs.importers import Skipped, recordings
 from lowwater.logs.opencode import OpenCodeDatabase, OpenCodeFiles
 from lowwater.logs.recording import Recording
 from tests.logs.opencode_storage import (
@@ -202,7 +202,7 @@ INFOS = st.dictionaries(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(
         st.tuples(
@@ -221,7 +221,7 @@ def test_nothing_in_a_message_stops_the_run(
     assert len(recording.messages) >= 4
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 4000), st.integers(0, 255))
 def test_no_cut_and_no_wrong_byte_stops_the_run(
     tmp_path_factory: pytest.TempPathFactory, at: int, byte: int

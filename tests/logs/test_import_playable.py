@@ -12,14 +12,14 @@ from lowwater.core.messages import Message, Text
 from lowwater.core.summary.activity import own_words
 from lowwater.errors import defect
 from lowwater.lab.replay.script import NEUTRAL
-from lowwater.lab.replay.session import Options, Task, replay_session
-from lowwater.logs.gathering import is_empty, playable
-from lowwater.logs.importing import Skipped, recordings
+from lowwater.lab.replay.session import ReplayOptions, ReplayTask, replay_session
+from lowwater.logs.importers import Skipped, recordings
 from lowwater.logs.recording import NativeCompaction, RecordedMessage, Recording
+from lowwater.logs.recording_builder import is_empty, playable
 from tests.logs.claude_lines import ClaudeLines
 from tests.logs.opencode_storage import Storage, as_exports, finish, text, tool
 
-PLAYED = Options(policies=("rent-or-buy",), arms=(NEUTRAL,), full=("rent-or-buy",))
+PLAYED = ReplayOptions(policies=("rent-or-buy",), arms=(NEUTRAL,), full=("rent-or-buy",))
 
 
 def hooked(folder: Path) -> Path:
@@ -50,7 +50,7 @@ def test_a_hook_that_said_nothing_is_no_message(tmp_path):
     log = hooked(tmp_path)
     (session,) = recordings([log])
     assert not any(is_empty(each.message) for each in session.messages)
-    result = replay_session(Task(recording=session, options=PLAYED))
+    result = replay_session(ReplayTask(recording=session, options=PLAYED))
     assert (result.skipped, result.calls) == ("", 3)
 
 
@@ -111,7 +111,7 @@ def test_calls_of_one_session_with_one_id_are_told_apart(tmp_path):
     results = {part.call_id: part.text for each in session.messages for part in each.message.results}
     assert len(set(calls)) == 4
     assert [results[call] for call in calls] == ["2 first", "2 second", "3 first", "3 second"]
-    assert replay_session(Task(recording=session, options=PLAYED)).skipped == ""
+    assert replay_session(ReplayTask(recording=session, options=PLAYED)).skipped == ""
 
 
 def test_places_are_counted_without_what_was_empty():

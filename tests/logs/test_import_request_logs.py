@@ -127,14 +127,14 @@ NAMES = st.sampled_from(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.dictionaries(NAMES, VALUES), max_size=3))
 def test_no_line_stops_the_run(tmp_path_factory: pytest.TempPathFactory, lines: list[Fields]) -> None:
     first, *_ = read(written(tmp_path_factory.getbasetemp(), pair(FIRST, "b"), *lines))
     assert texts(first)[:2] == ["a", "b"]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 900), st.integers(0, 255))
 def test_no_cut_and_no_wrong_byte_stops_the_run(
     tmp_path_factory: pytest.TempPathFactory, at: int, byte: int

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lowwater.core.api_calls import Usage
-from lowwater.logs.importing import recordings
+from lowwater.logs.importers import recordings
 from tests.logs.request_lines import (
     BILLED,
     CHUNKS,

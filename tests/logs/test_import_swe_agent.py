@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowwater.core.api_calls import Usage
-from lowwater.logs.importing import recordings
+from lowwater.logs.importers import recordings
 from lowwater.logs.recording import Recording
 from lowwater.logs.swe_agent import SweAgent
 
@@ -104,7 +104,7 @@ VALUES = st.recursive(
 NAMES = st.sampled_from(["role", "content", "agent", "tool_calls", "tool_call_ids", "extra", "timestamp"])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(st.dictionaries(NAMES, VALUES | st.sampled_from(["user", "assistant", "tool"])), max_size=4),
     st.dictionaries(st.sampled_from(["info", "replay_config", "environment"]), VALUES),
@@ -117,7 +117,7 @@ def test_nothing_in_a_history_stops_the_run(
     assert len(first.messages) >= 4
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 900), st.integers(0, 255))
 def test_no_cut_and_no_wrong_byte_stops_the_run(
     tmp_path_factory: pytest.TempPathFactory, at: int, byte: int

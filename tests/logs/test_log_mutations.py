@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from bench.every_log import try_file
-from lowwater.logs.importing import files_in, recordings
+from lowwater.logs.importers import files_in, recordings
 from tests.logs.log_mutations import MADE, beginning, mutations, recorded
 
 EACH = 120

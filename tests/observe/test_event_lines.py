@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from lowwater.core.decisions import Reason
 from lowwater.core.events import Compaction, Phase, Rejected, Skip
-from lowwater.core.policies.warnings import UsageWarning
-from lowwater.observe.sinks import LogSink, MemorySink, line_for, skip_line_for, tell, tell_warnings
+from lowwater.core.limits import UsageWarning
+from lowwater.observe.sinks import LogSink, MemorySink, line_for, send_event, send_warnings, skip_line_for
 from lowwater.testing.fakes import RecordingSink
 
 EVENT = Compaction(
@@ -65,7 +65,7 @@ def test_compactions_are_information_and_skips_are_for_debugging(caplog: pytest.
 
 def test_one_sink_that_fails_does_not_keep_the_others_from_hearing() -> None:
     broken, whole = RecordingSink(RuntimeError("x")), MemorySink()
-    tell([broken, whole], "s", EVENT)
+    send_event([broken, whole], "s", EVENT)
     assert whole.events == [("s", EVENT)]
 
 
@@ -79,8 +79,8 @@ def test_a_warning_is_logged_at_its_level_and_handed_on(
     warning = UsageWarning(level=level, percent=60, tokens=60, threshold=100)  # type: ignore[arg-type]  # by id
     heard: list[UsageWarning] = []
     with caplog.at_level(logging.DEBUG, "lowwater"):
-        tell_warnings([warning], "s", call=heard.append, quiet=False)
-        tell_warnings([warning], "s", call=None, quiet=True)
+        send_warnings([warning], "s", call=heard.append, quiet=False)
+        send_warnings([warning], "s", call=None, quiet=True)
     assert heard == [warning]
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         (logged, "s: The prompt has 60 of 100 tokens, 60 % of the threshold.")

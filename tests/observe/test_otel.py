@@ -16,7 +16,7 @@ from lowwater.core.models.registry import Registry
 from lowwater.errors import BadSetting
 from lowwater.observe.measures import MOST_VALUES
 from lowwater.observe.otel import OtelSink
-from tests.observe.told import EVENT, SECRET, SKIP, TURN, UNPRICED
+from tests.observe.sample_events import EVENT, SECRET, SKIP, TURN, UNPRICED
 
 MODEL = {"gen_ai.request.model": "claude-opus-5-5"}
 CALL = {**MODEL, "gen_ai.operation.name": "chat", "gen_ai.token.modality": "unknown"}

@@ -9,8 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from lowwater.errors import BadSetting
 from lowwater.observe.measures import MOST_VALUES, OTHER
 from lowwater.observe.prometheus import PrometheusSink
-from lowwater.observe.sinks import tell
-from tests.observe.told import EVENT, SECRET, SKIP, TURN, UNPRICED
+from lowwater.observe.sinks import send_event
+from tests.observe.sample_events import EVENT, SECRET, SKIP, TURN, UNPRICED
 
 
 def read(sink: PrometheusSink) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -107,7 +107,7 @@ def test_names_without_end_do_not_make_series_without_end() -> None:
 
 def test_two_sinks_count_for_themselves() -> None:
     one, other = PrometheusSink(), PrometheusSink()
-    tell([one], "s", EVENT)
+    send_event([one], "s", EVENT)
     assert any(name == "lowwater_compactions_total" for name, _ in read(one))
     assert not any(name == "lowwater_compactions_total" for name, _ in read(other))
 

@@ -6,8 +6,8 @@ import pytest
 
 from lowwater.core.events import Event, TurnRecord
 from lowwater.observe.prometheus import PrometheusSink
-from lowwater.observe.sinks import MemorySink, tell_turn
-from tests.observe.told import SECRET, TURN
+from lowwater.observe.sinks import MemorySink, send_turn
+from tests.observe.sample_events import SECRET, TURN
 
 
 class Failing:
@@ -22,7 +22,7 @@ def test_a_sink_for_events_only_is_left_alone_and_one_that_fails_stops_nobody(
 ) -> None:
     events_only, last = MemorySink(), PrometheusSink()
     with caplog.at_level(logging.WARNING, logger="lowwater"):
-        tell_turn([events_only, Failing(), last], "s", TURN)
+        send_turn([events_only, Failing(), last], "s", TURN)
     assert events_only.events == []
     assert 'lowwater_turns_total{model="claude-opus-5-5"} 1.0' in last.text()
     assert [record.getMessage() for record in caplog.records] == ["a sink failed: OSError"]

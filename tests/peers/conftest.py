@@ -13,7 +13,7 @@ from lowwater.core.events import Compaction
 from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.provider.openai import rules
-from lowwater.testing.provider.prompt import Incoming, Refusal, first_refusal
+from lowwater.testing.provider.prompt import ReceivedRequest, Refusal, first_refusal
 from tests.generated import generate_session
 
 Message = dict[str, Any]
@@ -180,7 +180,7 @@ def refusal() -> Callable[[Messages], Refusal | None]:
 
     def check(messages: Messages) -> Refusal | None:
         body = {"model": "gpt-4o", "messages": messages}
-        incoming = Incoming(
+        incoming = ReceivedRequest(
             headers={"authorization": "Bearer none"},
             size=0,
             body=body,

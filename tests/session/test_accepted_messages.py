@@ -229,15 +229,3 @@ def test_a_system_message_in_an_anthropic_list_becomes_the_system_prompt(tmp_pat
     assert view == history == [*messages, call, result]
     assert again["messages"] == sent["messages"]
     assert again["system"] == sent["system"]
-
-
-@pytest.mark.parametrize("how", ["append", "record"])
-def test_an_answer_with_one_id_for_two_calls_is_refused_at_once(how: str) -> None:
-    session = Lowwater(model="claude-opus-5-5", store="memory:").session("s")
-    session.append({"role": "user", "content": "Go."})
-    use = {"type": "tool_use", "id": "same", "name": "f", "input": {}}
-    answer = {"role": "assistant", "content": [use, use]}
-    with pytest.raises(BadInput, match="id of a call twice"):
-        session.append(answer) if how == "append" else session.record({**answer, "stop_reason": "tool_use"})
-    session.prepare()
-    assert session.history() == [{"role": "user", "content": "Go."}]

@@ -88,7 +88,7 @@ def test_the_same_answer_to_another_call_is_recorded():
     ids=["bytes", "in a part", "bytearray"],
 )
 def test_bytes_are_not_sent_as_base64(content):
-    with pytest.raises(BadInput, match="message 1: bytes are no message content"):
+    with pytest.raises(BadInput, match="message 1: bytes are not valid message content"):
         session().prepare([user("a"), user(content)])
 
 

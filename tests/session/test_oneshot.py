@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import lowwater
-from lowwater.core.turns.commit import NOTE
+from lowwater.core.turns.arrival import NOTE
 from lowwater.testing.fakes import AsyncScriptedSummarizer, ScriptedSummarizer, refuse, write
 from lowwater.testing.legality import refusal_of
 from tests.generated import generate_session

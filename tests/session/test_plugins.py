@@ -13,13 +13,20 @@ from lowwater import Lowwater, Settings, open_store
 from lowwater.cli.app import app
 from lowwater.errors import BadSetting
 from lowwater.gateway.credentials import summarizers_of
-from lowwater.gateway.options import Options
+from lowwater.gateway.options import GatewayOptions
 from lowwater.session import plugins
 from lowwater.session.factories import installed_writer
 from lowwater.settings import CompressionSettings
 from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.fakes import ScriptedClock
-from tests.session.installing import PATH, add_example, add_package, look_again, put_on_path, take_off_path
+from tests.session.installed_packages import (
+    PATH,
+    add_example,
+    add_package,
+    look_again,
+    put_on_path,
+    take_off_path,
+)
 
 RUNNER = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"})
 COMMAND = Path(sys.executable).with_name("lowwater")
@@ -79,7 +86,7 @@ def test_a_policy_is_given_by_name_or_set() -> None:
         session.prepare(writes(2))
         assert session.decision is not None
         assert session.decision.because.code == "cold-and-nothing-due"
-        assert session.left_with == "when-cold"
+        assert session.last_policy == "when-cold"
 
 
 @pytest.mark.usefixtures("example")
@@ -132,7 +139,7 @@ def test_the_command_line_takes_an_installed_policy_wherever_a_setting_can_be_se
 def test_an_unknown_policy_is_one_sentence_with_a_suggestion(tmp_path: Path) -> None:
     with pytest.raises(BadSetting, match=r"^there is no policy when-colt; did you mean when-cold\?$"):
         Lowwater(model=OPUS, policy="when-colt")
-    with pytest.raises(BadSetting, match=r"there are rent-or-buy, .*, hermes-classic, when-cold$"):
+    with pytest.raises(BadSetting, match=r"there are rent-or-buy, .*, threshold, when-cold$"):
         Lowwater(model=OPUS, policy="xyz")
     file = tmp_path / "lowwater.yaml"
     file.write_text("compression:\n  policy: when-colt\n")
@@ -183,9 +190,9 @@ def test_the_name_of_a_model_means_the_model_and_plugin_means_what_is_installed(
 
 @pytest.mark.usefixtures("example")
 def test_the_gateway_asks_an_installed_summarizer() -> None:
-    (writer,) = summarizers_of(Options(summary_model="minutes"), OPUS)
+    (writer,) = summarizers_of(GatewayOptions(summary_model="minutes"), OPUS)
     assert type(writer).__name__ == "Minutes"
-    (model,) = summarizers_of(Options(summary_model="claude-haiku-5"), OPUS)
+    (model,) = summarizers_of(GatewayOptions(summary_model="claude-haiku-5"), OPUS)
     assert type(model).__name__ == "AsyncModelSummarizer"
 
 

@@ -14,28 +14,19 @@ from lowwater import Lowwater
 from lowwater.core.decisions import Compact
 from lowwater.core.entries import Appended, Compacted, Edit
 from lowwater.core.formats.codec import decode_messages, encode_messages
-from lowwater.core.groups import unpaired
 from lowwater.core.ledger import Ledger
-from lowwater.core.mechanisms.editing import EditContext, edit, offer
-from lowwater.core.mechanisms.registry import (
-    Mechanism,
-    ProposalRequest,
-    apply_checked,
-    places_in,
-    propose,
-    propose_plugin_edits,
-    survey,
-)
-from lowwater.core.mechanisms.zones import Zones
-from lowwater.core.messages import AnyPart, Format, Message, Text, ToolCall, ToolResult
+from lowwater.core.mechanisms.edits import edit, offer_edits
+from lowwater.core.mechanisms.mechanism import EditContext, Mechanism, ProposalRequest, Zones, survey
+from lowwater.core.mechanisms.registry import apply_checked, places_in, propose, propose_plugin_edits
+from lowwater.core.messages import AnyPart, Format, Message, Text, ToolCall, ToolResult, unpaired
 from lowwater.core.proposals import Proposal, Target
-from lowwater.core.view import Edited, Item, parts_of, view_items
+from lowwater.core.view import Edited, Item, shown_parts, view_items
 from lowwater.session.plugins import mechanisms_of
 from lowwater.testing.fakes import ScriptedClock
 from lowwater.testing.legality import refusal_of
 from lowwater.testing.strategies import transcripts
 from lowwater.testing.views import Script, asked, lines, making, size
-from tests.session.installing import PATH, add_example, add_package, look_again, put_on_path
+from tests.session.installed_packages import PATH, add_example, add_package, look_again, put_on_path
 from tests.session.test_plugins import writes
 
 FORMATS: list[Format] = ["openai_chat", "anthropic", "openai_responses"]
@@ -79,7 +70,7 @@ def _long(draw: st.DrawFn, part: AnyPart) -> AnyPart:
 def test_whatever_the_view_it_gets_smaller_stays_whole_and_can_be_had_back(format: Format) -> None:
     (mechanism,) = mechanisms_of(("arguments",))
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
     @given(views(format), protections)
     def check(ledger: Ledger, protected: dict[str, Any]) -> None:
         before = list(ledger.view.items)
@@ -92,7 +83,7 @@ def test_whatever_the_view_it_gets_smaller_stays_whole_and_can_be_had_back(forma
         assert list(mechanism.apply(before, proposal, question.context)) == after, (
             "nothing had to be held back"
         )
-        grown = ledger.append(Compacted(at=0.0, mechanisms=("arguments",), stands=view_items(after)))
+        grown = ledger.append(Compacted(at=0.0, mechanisms=("arguments",), items=view_items(after)))
         assert list(grown.view.items) == after, "what is stored shows the same view"
         assert [said.message for said in grown.messages] == [item.message for item in before]
         messages = [item.message for item in after]
@@ -172,10 +163,10 @@ def claim_results(items: Sequence[Item], zones: Zones, _making: EditContext) -> 
     targets = [
         Target(item=at, path=path, tokens=items[at].tokens)
         for at in range(len(items))
-        for path, part in parts_of(items[at])
+        for path, part in shown_parts(items[at])
         if isinstance(part, ToolResult)
     ]
-    return offer("somebody", items, targets, left=len(targets))
+    return offer_edits("somebody", items, targets, left=len(targets))
 
 
 def shorten_results(items: Sequence[Item], proposal: Proposal, how: EditContext) -> list[Item]:
@@ -205,7 +196,7 @@ def question_with(*mechanisms: Mechanism, items: list[Item] | None = None) -> Pr
 def half_of_them(items: Sequence[Item], zones: Zones, how: EditContext) -> Proposal | None:
     """Offer every other tool result."""
     found = claim_results(items, zones, how)
-    return found and offer(found.mechanism, items, found.targets[::2], left=len(found.targets) // 2)
+    return found and offer_edits(found.mechanism, items, found.targets[::2], left=len(found.targets) // 2)
 
 
 def test_what_it_offers_lies_in_the_middle_and_is_offered_by_no_other() -> None:

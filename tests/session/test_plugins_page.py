@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.session.installing import EXAMPLE, PATH, add_example, look_again, put_on_path
+from tests.session.installed_packages import EXAMPLE, PATH, add_example, look_again, put_on_path
 
 ROOT = EXAMPLE.parents[1]
 PAGE = ROOT / "docs" / "extending.md"

@@ -10,8 +10,8 @@ from lowwater import open_store
 from lowwater.core.stored import About
 from lowwater.errors import DamagedStore, UnusableStore
 from lowwater.testing.store_contract import CHECKS, CONCEALING_CHECKS, LASTING_CHECKS, add, said, texts
-from tests.session.installing import PATH, add_example, look_again, put_on_path
-from tests.stores.surviving import shared_by_processes, survives_kills
+from tests.session.installed_packages import PATH, add_example, look_again, put_on_path
+from tests.stores.killed_writers import shared_by_processes, survives_kills
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from lowwater.core.cache.marks import Marks, Seams
+from lowwater.core.cache.marks import CacheMarks, Seams
 from lowwater.core.formats.codec import decode_messages
 from lowwater.core.messages import Format
 from lowwater.session.request import PreparedRequest
@@ -28,8 +28,8 @@ def prepared(format: Format, *, steps: int = 8, at_once: int = 1, **fields: Any)
     given = {
         "system": SYSTEM,
         "tools": TOOLS,
-        "told": format,
-        "marks": Marks(in_chat=True, on_tools=True),
+        "detected_format": format,
+        "marks": CacheMarks(in_chat=True, on_tools=True),
     } | fields
     return PreparedRequest(messages=tuple(messages), **given)
 
@@ -91,7 +91,10 @@ def test_seams_follow_messages_into_another_format() -> None:
     chat = prepared("openai_chat", at_once=5, system=b"", seams=Seams(shared=17, edge=4))
     system = Script("openai_chat").system("Be brief.").messages()
     moved = replace(
-        chat, messages=(*system, *chat.messages), seams=Seams(shared=18, edge=5), told="openai_chat"
+        chat,
+        messages=(*system, *chat.messages),
+        seams=Seams(shared=18, edge=5),
+        detected_format="openai_chat",
     )
     body = moved.as_anthropic()
     assert len(body["messages"]) == 19
@@ -100,7 +103,7 @@ def test_seams_follow_messages_into_another_format() -> None:
 
 
 def test_openai_gets_three_breakpoints_and_keeps_its_own() -> None:
-    marks = Marks(ttl="30m", breakpoints=True, lookback=None)
+    marks = CacheMarks(ttl="30m", breakpoints=True, lookback=None)
     request = prepared("openai_chat", marks=marks, seams=Seams(shared=15, edge=4), cache_key="lw-1")
     body = request.as_openai()
     assert marked(body["messages"], BREAK) == [0, 5, 17]
@@ -111,14 +114,14 @@ def test_openai_gets_three_breakpoints_and_keeps_its_own() -> None:
 
 
 def test_an_edge_on_an_answer_moves_to_the_message_before_it_at_openai() -> None:
-    marks = Marks(ttl="30m", breakpoints=True, lookback=None)
+    marks = CacheMarks(ttl="30m", breakpoints=True, lookback=None)
     body = prepared("openai_chat", marks=marks, seams=Seams(shared=15, edge=5)).as_openai()
     assert marked(body["messages"], BREAK) == [0, 5, 17]
     assert body["messages"][6]["role"] == "assistant"
 
 
 def test_breakpoints_have_no_form_at_anthropic() -> None:
-    marks = Marks(ttl="30m", breakpoints=True, lookback=None)
+    marks = CacheMarks(ttl="30m", breakpoints=True, lookback=None)
     body = prepared("anthropic", marks=marks, seams=Seams(shared=15, edge=4)).as_anthropic()
     assert marked(body["messages"]) == marked(body["messages"], BREAK) == []
 

@@ -16,7 +16,7 @@ def thinking_sent(config: Any, *, thought: str) -> Any:
     """What is sent in a tool loop whose first answer begins with `thought`, if that is anything."""
     messages = Script("anthropic").user("go").calls("bash", {}, "ok", thinking=thought).messages()
     request = PreparedRequest(
-        messages=tuple(messages), told="anthropic", thinking=msgspec.json.encode(config)
+        messages=tuple(messages), detected_format="anthropic", thinking=msgspec.json.encode(config)
     )
     return request.as_anthropic()["thinking"]
 

@@ -22,16 +22,16 @@ from lowwater.core.formats.codec import as_completion
 from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.core.turns.state import State
-from lowwater.core.turns.state_storage import LOCAL, pack, unpack
+from lowwater.core.turns.state_storage import LOCAL, pack_state, unpack_state
 from lowwater.errors import BadInput, DeletedSession, UnusableStore
 from lowwater.protocols import Store
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, Settings
+from lowwater.testing.exchanges import exchanges
 from lowwater.testing.fakes import ScriptedClock, ScriptedSummarizer
 from lowwater.testing.invariants import check_nothing_lost
 from lowwater.testing.legality import refusal_of
-from lowwater.testing.playing import exchanges
 from tests.generated import generate_session
 
 MESSAGES: list[Any] = [
@@ -264,7 +264,7 @@ def test_hundreds_of_ways_back_can_still_be_opened(path: Path, how: str) -> None
             session.rewind("c", discard_later=how == "rewinds that discard")
     again = library(path).session("s")
     assert again.view() == session.view()
-    assert again.ledger.view.whole == session.ledger.view.whole
+    assert again.ledger.view.original_tokens == session.ledger.view.original_tokens
 
 
 def test_a_last_message_that_changes_every_turn_undoes_no_compaction() -> None:
@@ -406,7 +406,7 @@ def test_everything_but_what_is_of_one_turn_is_carried() -> None:
     play(session, MESSAGES, clock)
     state: State = session._shared.state
     fresh = Lowwater(model="gpt-6.1-sol").session()._shared.state
-    again = unpack(pack(state), fresh).state
+    again = unpack_state(pack_state(state), fresh).state
     for field in State.__struct_fields__:
         if field not in LOCAL:
             assert getattr(again, field) == getattr(state, field), field
@@ -417,7 +417,7 @@ def test_a_state_that_is_no_state_is_left_aside_and_reported(path: Path) -> None
     session = library(path, clock=clock).session("s")
     play(session, MESSAGES, clock)
     state = session._shared.state
-    found = unpack(b"\x93no such thing", state)
+    found = unpack_state(b"\x93no such thing", state)
     assert found.state == state
     assert found.unread == ("all of it (Expected `object`, got `array`)",)
 

@@ -14,7 +14,15 @@ from lowwater.settings import (
     ToolResultSettings,
     WarningLevels,
 )
-from lowwater.settings.resolve import Resolved, Setting, Source, catalogue, resolve, sections, settings_in
+from lowwater.settings.resolve import (
+    Resolved,
+    Setting,
+    SettingSource,
+    catalogue,
+    resolve,
+    sections,
+    settings_in,
+)
 
 ALL = [pytest.param(setting, id=setting.path) for setting in catalogue()]
 NUMBERS = [
@@ -63,7 +71,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 def given_by(**values: object) -> Resolved:
-    return resolve([Source(name="file", values=values)])
+    return resolve([SettingSource(name="file", values=values)])
 
 
 def test_the_defaults_are_those_of_the_specification() -> None:
@@ -118,7 +126,7 @@ def test_a_number_out_of_range_is_clamped_and_says_so(name: str, raw: object, us
 
 
 def test_a_clamp_says_what_was_given_and_where() -> None:
-    source = Source(name="file", values={"threshold": 1.7}, places={"threshold": "lowwater.yaml:3"})
+    source = SettingSource(name="file", values={"threshold": 1.7}, places={"threshold": "lowwater.yaml:3"})
     resolved = resolve([source])
     assert resolved.of("threshold").clamped_from == "1.7"
     assert resolved.warnings == ("threshold (lowwater.yaml:3) is out of range: 1.7 became 1",)
@@ -220,15 +228,15 @@ def test_settings_constructed_from_plain_lists_and_mappings_are_the_same_values(
 
 
 def test_a_stronger_source_wins_and_a_covered_mistake_is_still_found() -> None:
-    weak = Source(name="file", values={"threshold": 0.3, "quiet": True}, places={"quiet": "f:1"})
-    strong = Source(name="flag", values={"threshold": 0.4}, places={"threshold": "--threshold"})
+    weak = SettingSource(name="file", values={"threshold": 0.3, "quiet": True}, places={"quiet": "f:1"})
+    strong = SettingSource(name="flag", values={"threshold": 0.4}, places={"threshold": "--threshold"})
     resolved = resolve([weak, strong])
     found = {item.setting.name: (item.value, item.source, item.place) for item in resolved.effective}
     assert found["threshold"] == (0.4, "flag", "--threshold")
     assert found["quiet"] == (True, "file", "f:1")
     assert found["policy"] == ("rent-or-buy", "default", "")
     with pytest.raises(BadSetting):
-        resolve([Source(name="file", values={"threshold": "x"}), strong])
+        resolve([SettingSource(name="file", values={"threshold": "x"}), strong])
 
 
 @pytest.mark.parametrize(

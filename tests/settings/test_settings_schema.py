@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from lowwater.errors import BadSetting
 from lowwater.settings import Settings
-from lowwater.settings.resolve import Setting, Source, catalogue, resolve, sections
+from lowwater.settings.resolve import Setting, SettingSource, catalogue, resolve, sections
 from lowwater.settings.schema import settings_schema
 
 ALL = [pytest.param(setting, id=setting.path) for setting in catalogue()]
@@ -107,7 +107,7 @@ def test_any_value_fits_or_is_refused_and_the_schema_is_never_laxer(setting: Set
     document = {setting.section: {setting.name: raw}} if setting.section else {setting.name: raw}
     allowed = VALIDATOR.is_valid(document)
     try:
-        resolved = resolve([Source(name="file", values={setting.name: raw})])
+        resolved = resolve([SettingSource(name="file", values={setting.name: raw})])
     except BadSetting as refused:
         # Two rules a schema cannot state: levels rise, and NaN, which JSON does not have.
         assert (

@@ -4,10 +4,10 @@ import pytest
 
 from lowwater.core.decisions import Compact, Keep
 from lowwater.core.policies.at_threshold import should_compress
-from lowwater.core.policies.safety import decide
+from lowwater.core.policies.safety_rules import decide
 from lowwater.settings import CompressionSettings, Settings
+from lowwater.testing.decision_contexts import example_context, offer
 from lowwater.testing.fakes import ScriptedClock, ScriptedSummarizer, fail
-from lowwater.testing.situations import offer, situation
 from lowwater.testing.views import Script
 
 OFFERS = (offer("elide", 60_000), offer("summarize", 70_000))
@@ -25,9 +25,11 @@ def with_share(share: float) -> Settings:
 @pytest.mark.parametrize("policy", IN_THE_LOOP)
 @pytest.mark.parametrize("context", [128_000, 200_000, 1_000_000])
 def test_a_the_loop_fires_at_50_percent_of_the_context(policy: str, context: int) -> None:
-    below = decide(situation(context // 2 - 1, *OFFERS, context=context), NONE, policy=policy)
+    below = decide(example_context(context // 2 - 1, *OFFERS, context=context), NONE, policy=policy)
     assert (type(below), below.because.code) == (Keep, "below-threshold")
-    assert isinstance(decide(situation(context // 2, *OFFERS, context=context), NONE, policy=policy), Compact)
+    assert isinstance(
+        decide(example_context(context // 2, *OFFERS, context=context), NONE, policy=policy), Compact
+    )
 
 
 @pytest.mark.parametrize(("share", "threshold"), [(0.4, 80_000), (0.5, 100_000), (0.7, 140_000)])
@@ -38,9 +40,11 @@ def test_a_the_loops_percentage_is_configurable(opened, share, threshold) -> Non
 
 @pytest.mark.parametrize(("context", "limit"), [(128_000, 108_800), (200_000, 170_000), (1_000_000, 850_000)])
 def test_a_hygiene_fires_at_85_percent_of_the_context(context: int, limit: int) -> None:
-    below = decide(situation(limit - 1, *OFFERS, context=context), NONE, policy="hygiene")
+    below = decide(example_context(limit - 1, *OFFERS, context=context), NONE, policy="hygiene")
     assert below.because.code == "below-hygiene"
-    assert isinstance(decide(situation(limit, *OFFERS, context=context), NONE, policy="hygiene"), Compact)
+    assert isinstance(
+        decide(example_context(limit, *OFFERS, context=context), NONE, policy="hygiene"), Compact
+    )
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
@@ -97,7 +101,7 @@ def test_a_the_loop_compacts_before_sending(opened, loop, sink) -> None:
 
 @pytest.mark.parametrize("policy", [*IN_THE_LOOP, "never", "guarded", "hygiene"])
 def test_a_under_pressure_every_policy_compacts(policy: str) -> None:
-    decision = decide(situation(112_000, *OFFERS), NONE, policy=policy)
+    decision = decide(example_context(112_000, *OFFERS), NONE, policy=policy)
     assert isinstance(decision, Compact)
     assert decision.because.code == "wall"
 
@@ -154,7 +158,7 @@ def test_a_hygiene_does_not_compact_on_every_turn(opened, loop, sink) -> None:
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.85, 0.95, 1.0])
 @pytest.mark.parametrize("context", [8_192, 64_000, 128_000, 200_000, 1_000_000])
 def test_a_hygiene_stays_above_the_loops_threshold(share: float, context: int) -> None:
-    limits = situation(1, context=context, compression=CompressionSettings(threshold=share)).limits
+    limits = example_context(1, context=context, compression=CompressionSettings(threshold=share)).limits
     assert limits.threshold < limits.hygiene
 
 
@@ -178,7 +182,7 @@ def test_a_enabled_false_stops_both(opened, reported, loop, sink, policy, tokens
     ids=["below", "at", "unknown, last at", "unknown, last below", "0 is a count"],
 )
 def test_a_should_compress_is_true_from_the_threshold_on(tokens: int | None, known: int, due: bool) -> None:
-    assert should_compress(tokens, situation(1).limits, known=known) is due
+    assert should_compress(tokens, example_context(1).limits, known=known) is due
 
 
 @pytest.mark.parametrize(

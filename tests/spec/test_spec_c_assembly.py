@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lowwater.core.legality import STUB
-from lowwater.core.turns.commit import NOTE
+from lowwater.core.turns.arrival import NOTE
 from lowwater.core.view import Summary
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import ScriptedSummarizer

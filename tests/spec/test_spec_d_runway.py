@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from lowwater.core.decisions import Compact
-from lowwater.core.mechanisms.zones import find_zones
-from lowwater.core.policies.safety import decide
+from lowwater.core.mechanisms.mechanism import find_zones
+from lowwater.core.policies.safety_rules import decide
 from lowwater.core.view import Edited
 from lowwater.settings import CompressionSettings, Settings, ToolResultSettings
+from lowwater.testing.decision_contexts import example_context, offer
 from lowwater.testing.fakes import ScriptedSummarizer
-from lowwater.testing.situations import offer, situation
 
 NONE = Settings()
 PLAIN = ToolResultSettings(digest_ratio=0.0)
@@ -41,7 +41,7 @@ def test_d_the_newest_tool_output_before_the_tail_is_protected_by_context(
     compression = CompressionSettings(target_ratio=0.1)
     settings = Settings(compression=compression, tool_results=PLAIN)
     session = opened(loop(steps, lines=90), policy="prune-naive", window=window, settings=settings)
-    limits = situation(1, context=window, compression=compression).limits
+    limits = example_context(1, context=window, compression=compression).limits
     reported(session, limits.threshold)
     before = list(session.ledger.view.items)
     session.prepare()
@@ -136,10 +136,10 @@ def test_d_a_file_may_go_outside_the_seed_presets(opened, loop, reported) -> Non
     [(65_536, 5_000), (100_000, 5_000), (128_000, 6_400), (200_000, 10_000), (1_000_000, 50_000)],
 )
 def test_d_a_prune_counts_from_the_larger_of_5000_and_a_twentieth_of_the_context(context, minimum) -> None:
-    at = situation(1, context=context).limits.threshold
+    at = example_context(1, context=context).limits.threshold
 
     def code(removes: int) -> str:
-        now = situation(at, offer("elide", removes), offer("summarize", at // 2), context=context)
+        now = example_context(at, offer("elide", removes), offer("summarize", at // 2), context=context)
         return decide(now, NONE, policy="runway").because.code
 
     assert code(minimum - 1) == "prune-too-small"
@@ -168,7 +168,9 @@ def test_d_below_that_it_is_discarded_whole(opened, loop, reported, compacted) -
 def test_d_the_runway_is_the_larger_of_the_minimum_and_15_percent_and_the_target_lies_that_far_below(
     context, threshold, minimum, runway, target
 ) -> None:
-    now = situation(threshold, offer("elide", minimum), offer("summarize", threshold // 2), context=context)
+    now = example_context(
+        threshold, offer("elide", minimum), offer("summarize", threshold // 2), context=context
+    )
     decision = decide(now, NONE, policy="runway")
     assert isinstance(decision, Compact)
     assert (decision.because.facts["trigger"], decision.because.facts["target"]) == (threshold, target)

@@ -8,11 +8,11 @@ import pytest
 from lowwater.adapters.settings import environment_source
 from lowwater.core.decisions import Compact, Decision
 from lowwater.core.policies.explanations import explain
-from lowwater.core.policies.safety import decide
+from lowwater.core.policies.safety_rules import decide
 from lowwater.errors import BadInput
 from lowwater.settings import LeafSettings, Settings
 from lowwater.settings.resolve import resolve
-from lowwater.testing.situations import NOON, offer, situation
+from lowwater.testing.decision_contexts import NOON, example_context, offer
 from lowwater.testing.views import Script
 
 OFFERS = (offer("leaf", 17_600), offer("condense", 4_000))
@@ -20,7 +20,7 @@ OFFERS = (offer("leaf", 17_600), offer("condense", 4_000))
 
 def decided(assembled: int, raw: int, budget: int | None, *offers: Any, **leaf: Any) -> Decision:
     """Return what `guarded` does; a budget of None is a window nobody knows."""
-    now = situation(
+    now = example_context(
         assembled,
         *(offers or OFFERS),
         context=budget or 2_000_000,
@@ -77,7 +77,7 @@ def test_e1_too_little_raw_outside_the_tail_is_skipped_first(raw: int, code: str
 
 
 def test_e1_an_empty_session_is_skipped_too(opened) -> None:
-    empty = situation(0, outside_tail=0, messages=0, at=NOON)
+    empty = example_context(0, outside_tail=0, messages=0, at=NOON)
     assert decide(empty, Settings(), policy="guarded").because.code == "too-little-raw"
     session = opened(Script().user("Hello."), policy="guarded")
     session.prepare()

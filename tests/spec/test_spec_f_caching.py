@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lowwater import Session
-from lowwater.core.models.routers import ROUTERS
+from lowwater.core.models.model import ROUTERS
 from lowwater.settings import ModelSettings, Settings
 from lowwater.testing.fakes import ScriptedClock
 from lowwater.testing.legality import refusal_of

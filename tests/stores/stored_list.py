@@ -11,8 +11,10 @@ from typing import Any, Literal, get_args, get_origin
 from msgspec import Struct
 from msgspec.structs import fields
 
+from lowwater.core.decisions import CODES
 from lowwater.core.entries import Entry, ViewItem
 from lowwater.core.events import Event, TurnRecord
+from lowwater.core.limits import LEVELS
 from lowwater.core.mechanisms import (
     condense,
     dedupe,
@@ -24,16 +26,15 @@ from lowwater.core.mechanisms import (
     summarize,
     truncate,
 )
+from lowwater.core.mechanisms.mechanism import SQUEEZE
 from lowwater.core.messages import Message
-from lowwater.core.policies.reasons import CODES
 from lowwater.core.policies.registry import POLICIES
-from lowwater.core.policies.warnings import LEVELS
 from lowwater.core.stored import About
 from lowwater.core.stored_form import FORM
 from lowwater.core.summary.request import VerdictCode
 from lowwater.core.turns import arrival, state_storage, summaries
 from lowwater.core.turns.effects import FailureKind
-from lowwater.stores.packing import StoredEntry
+from lowwater.stores.serialization import StoredEntry
 from lowwater.stores.shared import EVENT_COLUMNS, TURN_COLUMNS
 
 PLACE = Path(__file__).with_name("stored.txt")
@@ -58,7 +59,7 @@ WORDS: dict[str, tuple[str, ...]] = {
             reasoning.NAME,
             images.NAME,
             truncate.NAME,
-            truncate.SQUEEZE,
+            SQUEEZE,
             summarize.NAME,
         ),
         *(condense.LEAF, condense.CONDENSE, native.NAME, native.AS_TEXT, registry.EVERYTHING, arrival.REPEAT),

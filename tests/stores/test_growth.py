@@ -1,6 +1,7 @@
 """What a session grows by: in memory, in the file, and by many calls in one message."""
 
 import cProfile
+import random
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from lowwater import Lowwater
-from lowwater.core.costs.rent import Meter
+from lowwater.core.costs.prices import Meter
 from lowwater.core.entries import (
     AlteredMessage,
     Compacted,
@@ -22,8 +23,8 @@ from lowwater.core.entries import (
 from lowwater.core.messages import Text
 from lowwater.protocols import Store
 from lowwater.session.repository import MOST_HELD
-from lowwater.stores.packing import DEEPEST, pack
 from lowwater.stores.postgres.store import PostgresStore
+from lowwater.stores.serialization import DEEPEST, pack_entry
 from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.store_contract import add, said
 
@@ -52,7 +53,7 @@ def compacted(number: int) -> Compacted:
         for index in range(number)
     ]
     kept = KeptRange(numbers=Numbers(first=6 + number, last=MESSAGES))
-    return Compacted(at=float(number), mechanisms=("elide",), stands=(summary, *altered, kept))
+    return Compacted(at=float(number), mechanisms=("elide",), items=(summary, *altered, kept))
 
 
 def with_compactions(store: Store, rounds: int) -> list[Compacted]:
@@ -90,7 +91,7 @@ def test_compactions_are_stored_as_what_they_changed_and_come_back_whole(
         query = "SELECT sum(length(body)) FROM entries WHERE kind = 'compacted' AND session = 1"
         (size,) = connection.execute(query).fetchone()
         connection.close()
-        in_full = sum(len(pack(entry).body) for entry in written)
+        in_full = sum(len(pack_entry(entry).body) for entry in written)
         assert size < in_full / 4, f"{size:,} bytes for {rounds} compactions"
 
 
@@ -140,3 +141,22 @@ def test_a_meter_keeps_what_the_messages_in_view_have_paid() -> None:
     assert [kept.paid(number) for number in shown] == [meter.paid(number) for number in shown]
     assert len(kept.numbers) == len(shown)
     assert kept.left_tail(205).advance(10).paid(150) == meter.left_tail(205).advance(10).paid(150)
+
+
+def test_a_sqlite_file_holds_the_text_of_a_message_less_than_twice_beside_the_search_index(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "s.db"
+    store = SqliteStore(path)
+    chance = random.Random(1)
+    texts = [" ".join(f"w{chance.randrange(5_000)}" for _ in range(400)) for _ in range(100)]
+    lowwater = Lowwater(model="claude-opus-5-5", store=store)
+    session = lowwater.session("s")
+    for text in texts:
+        session.append({"role": "user", "content": text})
+    connection = sqlite3.connect(path)
+    (stored,) = connection.execute("SELECT sum(length(body)) FROM contents").fetchone()
+    connection.close()
+    assert stored < 1.5 * sum(map(len, texts))
+    assert [message["content"] for message in session.history()] == texts
+    lowwater.close()

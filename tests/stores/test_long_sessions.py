@@ -8,7 +8,7 @@ import pytest
 from bench.long_sessions import MODEL, QUIET, History, build, commits, take_turn, turns
 from lowwater import Lowwater
 from lowwater.protocols import Store
-from lowwater.session.factories import opened_store
+from lowwater.session.factories import resolve_store
 
 
 class Counting:
@@ -32,7 +32,7 @@ class Counting:
 
 
 def read_by_a_turn(history: History, number: int) -> list[int]:
-    store = opened_store(history.address)
+    store = resolve_store(history.address)
     counting = Counting(store)
     take_turn(Lowwater(model=MODEL, settings=QUIET, store=cast("Store", counting)), history.name, number)
     store.close()

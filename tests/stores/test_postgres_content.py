@@ -52,7 +52,7 @@ numbers = iter(range(1_000_000))
 
 
 @given(entries=ledger_entries())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_a_stored_ledger_is_the_ledger(entries, postgres_database):
     store = PostgresStore(apart(postgres_database, f"given{next(numbers)}"))
     version = 0

@@ -37,8 +37,8 @@ def test_a_damaged_row_is_named_and_hurts_nothing_else(damage, postgres_address)
         DamagedStore, match=r"session 'hurt' is damaged at .*: read it up to version 1"
     ) as hurt:
         store.read("hurt")
-    assert (hurt.value.session, hurt.value.whole) == ("hurt", 1)
-    assert texts(store.read("hurt", until=hurt.value.whole).entries) == ["one"]
+    assert (hurt.value.session, hurt.value.last_good_version) == ("hurt", 1)
+    assert texts(store.read("hurt", until=hurt.value.last_good_version).entries) == ["one"]
     assert texts(store.entries("hurt", 0, 1, version=2)) == ["one"]
     assert store.outline("hurt").messages == 2
     assert texts(store.read("well").entries) == ["one", "three"]
@@ -54,7 +54,7 @@ def test_a_damaged_message_is_named_and_hurts_no_other(damage, postgres_address)
     store = stored(postgres_address, damage)
     with pytest.raises(DamagedStore, match=r"message 2 \(it is gone or changed\)") as hurt:
         store.messages("hurt", 1, 3, version=2)
-    assert (hurt.value.session, hurt.value.whole) == ("hurt", 1)
+    assert (hurt.value.session, hurt.value.last_good_version) == ("hurt", 1)
     assert [one.message.text for one in store.messages("hurt", 1, 2, version=2)] == ["one"]
     store.close()
 
@@ -75,7 +75,7 @@ def test_damage_to_what_a_session_carries_is_logged_and_left_aside(postgres_addr
     found = store.read("hurt")
     assert (texts(found.entries), found.carried) == (["one", "two"], b"")
     assert store.outline("hurt").carried == b""
-    assert "what it carries besides its entries is damaged" in caplog.text
+    assert "its state besides the entries is damaged" in caplog.text
     store.close()
 
 

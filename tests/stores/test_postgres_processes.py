@@ -6,7 +6,7 @@ import pytest
 from lowwater.stores.postgres.store import PostgresStore
 from lowwater.testing.postgres import apart
 from lowwater.testing.store_contract import add, said
-from tests.stores.surviving import shared_by_processes, spin, start, survives_kills
+from tests.stores.killed_writers import shared_by_processes, spin, start, survives_kills
 
 CONNECTED = b"SELECT FROM pg_stat_activity WHERE application_name = 'lowwater'"
 

@@ -7,7 +7,7 @@ import pytest
 
 from lowwater.errors import BadSetting
 from lowwater.session.factories import file_at
-from lowwater.stores.opening import open_store
+from lowwater.stores.addresses import open_store
 from lowwater.stores.sqlite.queries import INDEX_BATCH
 from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.store_contract import add, said
@@ -58,7 +58,7 @@ def test_a_commit_is_as_sure_as_the_address_says(asked, is_waited_for, tmp_path)
 @pytest.mark.parametrize("asked", ["store.db?sync=off", "store.db?sync=", "?sync=normal"])
 def test_another_way_to_commit_is_refused_in_one_sentence(asked):
     with pytest.raises(
-        BadSetting, match=r"write sqlite:///PATH, with \?sync=full or \?sync=normal behind it"
+        BadSetting, match=r"write sqlite:///PATH, optionally followed by \?sync=full or \?sync=normal"
     ):
         open_store(f"sqlite:///{asked}")
 

@@ -22,7 +22,7 @@ def rows(path: Path, query: str, *values: object) -> list[tuple[object, ...]]:
 
 
 @given(entries=ledger_entries())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_a_stored_ledger_is_the_ledger(entries, tmp_path_factory):
     path = tmp_path_factory.mktemp("store") / "store.db"
     store = SqliteStore(path)

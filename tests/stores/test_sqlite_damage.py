@@ -40,7 +40,7 @@ def is_reported(use: Callable[[], object], whole: int) -> None:
         DamagedStore, match=rf"session 'hurt' is damaged at .*: read it up to version {whole}"
     ) as hurt:
         use()
-    assert (hurt.value.session, hurt.value.whole) == ("hurt", whole)
+    assert (hurt.value.session, hurt.value.last_good_version) == ("hurt", whole)
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
@@ -90,7 +90,7 @@ def test_damage_to_what_a_session_carries_is_logged_and_left_aside(tmp_path, cap
     found = store.read("hurt")
     assert (texts(found.entries), found.carried) == (["one", "two"], b"")
     assert store.outline("hurt").carried == b""
-    assert "'hurt': what it carries besides its entries is damaged" in caplog.text
+    assert "'hurt': its state besides the entries is damaged" in caplog.text
     assert store.append("hurt", 2, Append(carried=b"new")) > 2
     assert store.outline("hurt").carried == b"new"
     store.close()

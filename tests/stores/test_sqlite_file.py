@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lowwater.errors import BadSetting, DamagedStore, NewerSchema, UnusableStore
+from lowwater.stores.addresses import open_store
 from lowwater.stores.memory import MemoryStore
-from lowwater.stores.opening import open_store
 from lowwater.stores.sqlite.connections import MIGRATIONS, refuse_old
 from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.store_contract import add, said, texts
@@ -179,7 +179,7 @@ def test_a_read_only_folder_gives_one_sentence(tmp_path):
     said = refusal(tmp_path / "store.db", user=65534 if is_root else 0)
     tmp_path.chmod(0o755)
     assert len(said) == 1
-    assert "cannot be opened (Permission denied): give the right to write" in said[0]
+    assert "cannot be opened (Permission denied): make the file and its folder writable" in said[0]
 
 
 def test_a_file_that_may_grow_no_more_gives_one_sentence_and_keeps_what_was_committed(tmp_path):
@@ -201,7 +201,7 @@ def test_a_full_disk_gives_one_sentence_and_keeps_what_was_committed(tmp_path):
         pytest.skip("may not mount")
     try:
         *numbers, refused = refusal(tmp_path / "store.db")
-        assert "is full): make room on the disk or choose another place" in refused
+        assert "is full): free some space on the disk, or choose another place" in refused
         assert numbers
         copy = tmp_path.with_name("copy.db")
         for suffix in ("", "-wal"):
@@ -217,8 +217,8 @@ def test_a_full_disk_gives_one_sentence_and_keeps_what_was_committed(tmp_path):
 FORKED = """
 import os, sys
 from pathlib import Path
-from lowwater.stores.sqlite.connections import Connections
-connections = Connections(Path(sys.argv[1]))
+from lowwater.stores.sqlite.connections import SqliteConnections
+connections = SqliteConnections(Path(sys.argv[1]))
 with connections.reading() as parents:
     pass
 child = os.fork()

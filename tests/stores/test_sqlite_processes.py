@@ -7,7 +7,7 @@ import pytest
 from lowwater.core.entries import Checkpointed
 from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.store_contract import add
-from tests.stores.surviving import shared_by_processes, spin, start, survives_kills
+from tests.stores.killed_writers import shared_by_processes, spin, start, survives_kills
 
 
 def is_sound(path: Path) -> None:

@@ -19,7 +19,7 @@ from lowwater.stores.sqlite.salvage import TOMBSTONE, SalvagedSession, examine, 
 from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.store_contract import add, said, texts
 from lowwater.testing.store_contract.samples import compaction, summarized, turn
-from tests.cli.kept_sessions import sessions, told
+from tests.cli.session_store import sessions, told
 
 SESSIONS, MESSAGES = 4, 60
 

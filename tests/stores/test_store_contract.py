@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from lowwater.stores.opening import open_store
+from lowwater.stores.addresses import open_store
 from lowwater.testing.store_contract import CHECKS, CONCEALING_CHECKS, LASTING_CHECKS
 
 

@@ -16,7 +16,7 @@ from lowwater.core.events import TurnRecord
 from lowwater.core.stored import Append
 from lowwater.core.stored_form import FORM, all_stored, names_in, stored_as, stored_names
 from lowwater.errors import NewerSchema, UnknownForm
-from lowwater.stores.packing import seal, unseal
+from lowwater.stores.serialization import seal, unseal
 from lowwater.testing.fakes import ScriptedClock
 from lowwater.testing.store_contract import said
 from tests.stores.stored_list import PLACE, stored_classes, stored_list
@@ -86,7 +86,7 @@ def test_an_entry_of_unknown_form_is_reported_and_what_came_before_can_be_read(
     store = open_store(f"sqlite:///{path}")
     with pytest.raises(UnknownForm, match=rf"entry 1 \(.*{why}.*use the Lowwater that stored it") as caught:
         store.read("s")
-    assert caught.value.whole == first
+    assert caught.value.last_good_version == first
     assert len(store.read("s", until=first).entries) == 1
     store.close()
 

@@ -30,7 +30,7 @@ def labelled(label: str) -> Append:
     return Append(
         entries=(
             said(f"{label} " + "padding " * 200),
-            Compacted(at=1.0, mechanisms=("summarize",), stands=(summary,)),
+            Compacted(at=1.0, mechanisms=("summarize",), items=(summary,)),
         ),
         record=TurnRecord(at=1.0, model="m", decision=label),
         events=(event,),

@@ -89,7 +89,7 @@ def request_of(
 ) -> SummaryRequest:
     """A request to condense the first messages of the session."""
     messages: list[Message] = decode_messages(raws_of(format)[:count], format)
-    return SummaryRequest(messages=tuple(messages), max_tokens=600, riding=riding)
+    return SummaryRequest(messages=tuple(messages), max_tokens=600, cached_prefix=riding)
 
 
 DRIP = b"drip:"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lowwater.errors import SummaryFailed
-from lowwater.summarizers.exchange import TRIES, Lost, Pause, Post, Reply, StepResult, exchange
+from lowwater.summarizers.exchange import TRIES, Lost, Post, Reply, RetryPause, StepResult, exchange
 
 OK = Reply(status=200, headers={}, body=b"done")
 
@@ -35,7 +35,7 @@ def played(*outcomes: Reply | Lost, left: Callable[[], float] = lambda: 60.0) ->
 
 
 def pauses(steps: list[Any]) -> list[float]:
-    return [step.seconds for step in steps if isinstance(step, Pause)]
+    return [step.seconds for step in steps if isinstance(step, RetryPause)]
 
 
 def test_an_answer_is_returned_at_once() -> None:

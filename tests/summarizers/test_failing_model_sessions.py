@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lowwater.core.events import Compaction
-from lowwater.core.summary.framing import unframe
+from lowwater.core.summary.frame import unframe
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.summarizers.model import AsyncModelSummarizer, ModelSummarizer

@@ -16,7 +16,7 @@ from lowwater.summarizers.model import AsyncModelSummarizer
 from lowwater.testing.invariants import Protected, Watch, check_newest_user, check_nothing_lost, check_pairs
 from lowwater.testing.provider import CallTools, CutOff, Fail, Provider, Refuse, Say, Seen
 from lowwater.testing.provider.answers import Call
-from tests.summarizers.native_talk import (
+from tests.summarizers.native_conversation import (
     MODEL,
     OPENED,
     SYSTEM,
@@ -414,4 +414,4 @@ def test_nothing_of_a_conversation_is_told_when_the_provider_refuses(talk: Talk)
         talk.ask_all(0, 20)
         event = talk.session.compress()
     assert event is not None
-    assert "question" not in event.rejected[0].said
+    assert "question" not in event.rejected[0].error

@@ -1,4 +1,4 @@
-"""A real server with a real prefix cache: riding reads it, and an edit loses exactly what stands behind it."""
+"""A real server with a real prefix cache: a summary on it reads it, and an edit loses exactly what stands behind it."""
 
 import json
 from collections.abc import Iterator
@@ -13,8 +13,7 @@ import pytest
 
 from lowwater.adapters.models import load_registry
 from lowwater.core.api_calls import Usage
-from lowwater.core.cache.belief import Belief, after_call, expected_usage
-from lowwater.core.cache.layout import Block, Layout
+from lowwater.core.cache.belief import Belief, Block, Layout, after_call, expected_usage
 from lowwater.core.formats.codec import decode_messages, decode_response
 from lowwater.core.messages import Format
 from lowwater.core.strict_json import write_json
@@ -109,7 +108,7 @@ def summarizer_at(llama: LlamaServer, format: Format) -> ModelSummarizer:
 
 def summary_at(llama: LlamaServer, format: Format, riding: CachedPrefix | None) -> Usage:
     messages = decode_messages([write_json(message) for message in TALK[:2]], format)
-    request = SummaryRequest(messages=tuple(messages), max_tokens=8, riding=riding)
+    request = SummaryRequest(messages=tuple(messages), max_tokens=8, cached_prefix=riding)
     written: Written = summarizer_at(llama, format).summarize(request)
     assert written.text
     assert written.usage is not None
@@ -117,7 +116,7 @@ def summary_at(llama: LlamaServer, format: Format, riding: CachedPrefix | None) 
 
 
 @BOTH
-def test_a_summary_that_rides_reads_the_whole_prefix_and_one_that_does_not_reads_none(
+def test_a_summary_on_the_cached_prefix_reads_all_of_it_and_one_that_does_not_reads_none(
     llama: LlamaServer, format: Format
 ) -> None:
     sent = body_of(TALK, format)
@@ -130,7 +129,7 @@ def test_a_summary_that_rides_reads_the_whole_prefix_and_one_that_does_not_reads
     print(f"\n{format}: prefix {first.prompt}, riding read {riding.cache_read}, apart {apart.cache_read}")  # noqa: T201
 
 
-def test_an_answer_recorded_since_rides_too(llama: LlamaServer) -> None:
+def test_an_answer_recorded_since_is_included(llama: LlamaServer) -> None:
     sent = body_of(TALK, "openai_chat")
     answer = decode_response(llama.post("/v1/chat/completions", sent))
     assert answer.usage is not None

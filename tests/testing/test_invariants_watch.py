@@ -70,7 +70,7 @@ def opened() -> Ledger:
 
 
 def compacted(*stands: ViewItem, mechanisms: tuple[str, ...] = ("summarize",)) -> Ledger:
-    return opened().append(Compacted(at=1.0, mechanisms=mechanisms, stands=stands))
+    return opened().append(Compacted(at=1.0, mechanisms=mechanisms, items=stands))
 
 
 def see(ledger: Ledger, protected: Protected = LOOSE) -> None:
@@ -146,7 +146,7 @@ def test_what_is_broken_is_named(ledger: Ledger, protected: Protected, claim: st
 def test_the_newest_user_message_stands_right_behind_the_summary() -> None:
     talk = (user("one"), assistant("1"), user("two"), call("a"), result("a"), call("b"), result("b"))
     ledger = Ledger().append(Appended(at=0.0, messages=talk, tokens=(10,) * 7))
-    good = Compacted(at=1.0, mechanisms=("leaf",), stands=(kept(1, 1), summary(2, 2), kept(3, 7)))
+    good = Compacted(at=1.0, mechanisms=("leaf",), items=(kept(1, 1), summary(2, 2), kept(3, 7)))
     lifted = SummarizedSpan(
         text="It went on.",
         role="user",
@@ -156,10 +156,10 @@ def test_the_newest_user_message_stands_right_behind_the_summary() -> None:
     see(ledger.append(good))
     see(
         ledger.append(
-            Compacted(at=1.0, mechanisms=("leaf",), stands=(kept(1, 1), lifted, kept(3, 3), kept(6, 7)))
+            Compacted(at=1.0, mechanisms=("leaf",), items=(kept(1, 1), lifted, kept(3, 3), kept(6, 7)))
         )
     )
-    wrong = Compacted(at=1.0, mechanisms=("leaf",), stands=(kept(1, 1), kept(3, 3), lifted, kept(6, 7)))
+    wrong = Compacted(at=1.0, mechanisms=("leaf",), items=(kept(1, 1), kept(3, 3), lifted, kept(6, 7)))
     with pytest.raises(AssertionError, match="right behind the summary"):
         see(ledger.append(wrong))
 

@@ -18,7 +18,7 @@ LARGEST = 1_000_000
 _CONSTRUCTOR_ERRORS = (ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError)
 
 
-def read_file(name: str) -> bytes:
+def read_text_file(name: str) -> bytes:
     """Return the bytes of the file `name` (`-` is standard input), gunzipped if need be, or raise UnreadableFile."""
     try:
         data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
@@ -49,14 +49,14 @@ class _Loader(yaml.SafeLoader):
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
 
 
-class Document(Struct, frozen=True, kw_only=True):
+class YamlDocument(Struct, frozen=True, kw_only=True):
     """The value of a YAML text, and the line of each key by its path (`compression.threshold`), two levels deep."""
 
     value: object
     lines: dict[str, int]
 
 
-def read_yaml(text: str, *, name: str) -> Document:
+def read_yaml(text: str, *, name: str) -> YamlDocument:
     """Return the one document in `text`, or raise UnreadableFile with `name` and the line; empty text is null."""
     if len(text) > LARGEST:
         raise UnreadableFile(f"{name} has {len(text):,} characters: no settings file needs {LARGEST:,}")
@@ -64,10 +64,10 @@ def read_yaml(text: str, *, name: str) -> Document:
         loader = _Loader(text)
         root = loader.get_single_node()
         if root is None:
-            return Document(value=None, lines={})
+            return YamlDocument(value=None, lines={})
         _refuse_duplicate_keys(root, name)
         lines = dict(_lines(root))
-        return Document(value=loader.construct_document(root), lines=lines)
+        return YamlDocument(value=loader.construct_document(root), lines=lines)
     except yaml.MarkedYAMLError as error:
         raise UnreadableFile(_problem(error, name)) from None
     except yaml.reader.ReaderError as error:

@@ -4,16 +4,23 @@ import re
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from functools import lru_cache, partial
-from importlib.metadata import version
-from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from lowwater.core.models.model import CacheRules, Cliff, Count, Family, Listing, Model, Period, Prices
-from lowwater.core.models.names import Spelling, one_spelling
+from lowwater.core.models.model import (
+    CacheRules,
+    Cliff,
+    Listing,
+    Model,
+    ModelFamily,
+    Period,
+    Prices,
+    TokenLimit,
+)
+from lowwater.core.models.names import ModelSpelling, one_spelling
 from lowwater.core.models.registry import Registry
 from lowwater.errors import UnreadableFile
 
@@ -39,7 +46,7 @@ def listing_of(reference: str, on: date) -> Listing | None:
     return _look_up((model,), provider, noon(on))
 
 
-def find_listing(spelling: Spelling, family: Family | None, *, on: date) -> Listing | None:
+def find_listing(spelling: ModelSpelling, family: ModelFamily | None, *, on: date) -> Listing | None:
     """Return the listing of genai-prices on a day for a model's name; the host in it, or else its family, gives the provider.
 
     A price of zero counts as unknown: the list has it for free models as well as for those without a price.
@@ -57,6 +64,8 @@ def _look_up(references: tuple[str, ...], provider: str | None, at: datetime) ->
     found = _find(references, _PROVIDERS.get(provider, provider) if provider else None)
     if found is None:
         return None
+    from importlib.metadata import version  # noqa: PLC0415 - loaded with the list
+
     seller, model = found
     price = model.get_prices(at)
     prices = _prices(price, 0)
@@ -71,7 +80,7 @@ def _look_up(references: tuple[str, ...], provider: str | None, at: datetime) ->
     )
 
 
-def _references(spelling: Spelling) -> tuple[str, ...]:
+def _references(spelling: ModelSpelling) -> tuple[str, ...]:
     """Return the names to look up, most specific first; the list has some dated names, and none with brackets."""
     path, last = "/".join(spelling.path), spelling.path[-1]
     plain = last.partition("[")[0].replace("@", "-")
@@ -124,18 +133,18 @@ def _amount(value: "Decimal | TieredPrices | None", prompt: int) -> int | None:
     return int((value * _MICRO).to_integral_value())
 
 
-class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RegistryRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One model in the data file; its provider and most cache rules are those of its family."""
 
     name: str
     aliases: tuple[str, ...] = ()
     family: str
-    context_length: Count
-    max_output: Count | None = None
+    context_length: TokenLimit
+    max_output: TokenLimit | None = None
     prices: Prices
     cliffs: tuple[Cliff, ...] = ()
     periods: tuple[Period, ...] = ()
-    min_cacheable: Count | None = None
+    min_cacheable: TokenLimit | None = None
     binds_thinking: bool = False
     compacts: bool = False
     notes: str = ""
@@ -152,8 +161,8 @@ class ModelFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     unit: str
     conventions: tuple[str, ...]
     as_of: date
-    families: tuple[Family, ...]
-    models: tuple[Row, ...]
+    families: tuple[ModelFamily, ...]
+    models: tuple[RegistryRow, ...]
 
 
 def load_registry(*, as_of: date | None = None) -> Registry:
@@ -195,7 +204,7 @@ def models_of(file: ModelFile, *, as_of: date | None = None) -> tuple[Model, ...
     return tuple(_repriced(model, row, as_of) if as_of else model for row, model in models)
 
 
-def _model(row: Row, family: Family) -> Model:
+def _model(row: RegistryRow, family: ModelFamily) -> Model:
     cache: CacheRules = replace(family.cache, min_cacheable=row.min_cacheable)
     return Model(
         name=row.name,
@@ -217,7 +226,7 @@ def _model(row: Row, family: Family) -> Model:
     )
 
 
-def _repriced(model: Model, row: Row, day: date) -> Model:
+def _repriced(model: Model, row: RegistryRow, day: date) -> Model:
     """Return `model` with the prices of `day`, if genai-prices has a change between the row's day and that one."""
     if not row.price_list:
         return model
@@ -233,4 +242,6 @@ def _repriced(model: Model, row: Row, day: date) -> Model:
 
 @lru_cache(maxsize=1)
 def _bundled() -> ModelFile:
+    from importlib.resources import files  # noqa: PLC0415 - loaded once, with the registry
+
     return read_models(files("lowwater").joinpath("data", "models.json").read_bytes())

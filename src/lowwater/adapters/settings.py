@@ -6,15 +6,15 @@ from pathlib import Path
 
 from msgspec import inspect
 
-from lowwater.adapters.files import read_file, read_value, read_yaml
+from lowwater.adapters.files import read_text_file, read_value, read_yaml
 from lowwater.errors import UnreadableFile
-from lowwater.settings.fitting import did_you_mean, shown
+from lowwater.settings.coercion import did_you_mean, shown
 from lowwater.settings.resolve import (
     PREFIX,
     Names,
     Resolved,
     Setting,
-    Source,
+    SettingSource,
     catalogue,
     resolve,
     setting_named,
@@ -70,11 +70,11 @@ def user_config(env: Mapping[str, str]) -> Path:
     return base / "lowwater" / FILE
 
 
-def file_source(path: Path) -> Source:
+def file_source(path: Path) -> SettingSource:
     """Return the values of the file at `path`, each with its line."""
     name = str(path).encode(errors="backslashreplace").decode()
     try:
-        text = read_file(str(_expanded(path))).decode()
+        text = read_text_file(str(_expanded(path))).decode()
     except UnicodeDecodeError:
         raise UnreadableFile(f"{name} is not UTF-8: save it as UTF-8") from None
     document = read_yaml(text, name=name)
@@ -84,14 +84,14 @@ def file_source(path: Path) -> Source:
         return f"{name}:{lines[path]}" if path in lines else name
 
     values = settings_in(document.value, place=place)
-    return Source(
+    return SettingSource(
         name="file",
         values=values,
         places={setting.name: place(setting.path) for setting in catalogue() if setting.name in values},
     )
 
 
-def environment_source(env: Mapping[str, str]) -> Source:
+def environment_source(env: Mapping[str, str]) -> SettingSource:
     """Return the values of the LOWWATER_ variables.
 
     An empty one counts as not set; an unknown one gets a warning.
@@ -99,7 +99,7 @@ def environment_source(env: Mapping[str, str]) -> Source:
     known = {setting.variable: setting for setting in catalogue()}
     given = [setting for name, setting in known.items() if env.get(name, "").strip()]
     others = [name for name in sorted(env) if name.startswith(PREFIX) and name not in OTHER_VARIABLES]
-    return Source(
+    return SettingSource(
         name="environment",
         values={setting.name: read_text(setting, env[setting.variable]) for setting in given},
         places={setting.name: setting.variable for setting in given},
@@ -111,7 +111,7 @@ def environment_source(env: Mapping[str, str]) -> Source:
     )
 
 
-def flag_source(flags: Mapping[str, object]) -> Source:
+def flag_source(flags: Mapping[str, object]) -> SettingSource:
     """Return the values of flags, given by the names of their settings."""
     values: dict[str, object] = {}
     places: dict[str, str] = {}
@@ -119,7 +119,7 @@ def flag_source(flags: Mapping[str, object]) -> Source:
         setting = setting_named(name)
         values[setting.name] = read_text(setting, value) if isinstance(value, str) else value
         places[setting.name] = setting.flag
-    return Source(name="flag", values=values, places=places)
+    return SettingSource(name="flag", values=values, places=places)
 
 
 def read_text(setting: Setting, text: str) -> object:

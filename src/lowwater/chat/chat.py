@@ -9,7 +9,7 @@ from lowwater.chat.loop import Agent
 from lowwater.chat.model_access import SOURCES, ModelAccess
 from lowwater.chat.protocol import Upstream, Watcher
 from lowwater.chat.tools import Memory, Tool, Toolbox, Workspace, read_file, search, shell, todo, write_file
-from lowwater.core.policies.warnings import UsageWarning
+from lowwater.core.limits import UsageWarning
 from lowwater.errors import AnswerFailed, BadInput, PromptTooLong
 from lowwater.protocols import Sink, Store
 from lowwater.session.library import Lowwater
@@ -60,7 +60,7 @@ class Chat:
         self._memory = memory
         self._context_length = context_length
         self.store = store
-        self._first = upstream = reach.upstream(model, self._http, watcher.note)
+        self._first = upstream = reach.upstream(model, self._http, watcher.on_notice)
         library = partial(
             Lowwater,
             model=model,
@@ -105,18 +105,18 @@ class Chat:
             if len(self.session.ledger.messages) != len(ledger.messages) + 1:
                 raise
             self.session.rewind(len(ledger.entries), discard_later=True)
-            raise AnswerFailed(f"{refused}: what you said was taken back, say it in fewer words") from None
+            raise AnswerFailed(f"{refused}: your message was removed again; say it in fewer words") from None
         finally:
             self._save()
 
     def use(self, model: str) -> None:
         """Use another model from now on; raise BadInput if it is unknown or a key is missing."""
-        self.agent.use(self._reach.upstream(model, self._http, self._watcher.note))
+        self.agent.use(self._reach.upstream(model, self._http, self._watcher.on_notice))
 
     def resume(self, name: str) -> None:
         """Continue a stored session, with the current model."""
         if not any(each.name == name for each in self.store.sessions()):
-            raise BadInput(f"there is no session “{name[:60]}”: /sessions lists those that are kept")
+            raise BadInput(f"there is no session “{name[:60]}”: /sessions lists the stored ones")
         session = self._opened(name, self.agent.upstream)
         self.agent.switch_session(session, system=self._system(session))
 
@@ -158,7 +158,9 @@ class Chat:
         try:
             self._memory.flush()
         except OSError as error:
-            self._watcher.note(f"the memory could not be written: {error.strerror or type(error).__name__}")
+            self._watcher.on_notice(
+                f"the memory could not be written: {error.strerror or type(error).__name__}"
+            )
 
     def _http(self) -> "httpx2.Client":
         import httpx2  # noqa: PLC0415  # not needed by the scripted model

@@ -13,7 +13,7 @@ from lowwater.chat.protocol import (
     result_messages,
     text_answer,
 )
-from lowwater.chat.tools import Outcome, Toolbox
+from lowwater.chat.tools import Toolbox, ToolOutcome
 from lowwater.core.api_calls import Usage
 from lowwater.core.formats.codec import decode_response
 from lowwater.core.messages import ToolCall
@@ -22,11 +22,11 @@ from lowwater.session.request import PreparedRequest
 from lowwater.session.session import Session
 
 MOST_CALLS = 200
-"""Most calls of the model in one turn of the user."""
+"""The most calls of the model in one turn of the user."""
 _MOST_OUTPUT = 16_000
-"""Most tokens of an answer, if the context is large enough."""
+"""The most tokens of an answer; fewer if the context is small."""
 _CHARACTERS_PER_TOKEN = 4
-_STOPPED_OUTCOME = Outcome(text="The user stopped this before it was done.", is_error=True)
+_STOPPED_OUTCOME = ToolOutcome(text="The user stopped this before it was done.", is_error=True)
 
 
 class _ToolRun(Struct, frozen=True, kw_only=True):
@@ -85,7 +85,7 @@ class Agent:
         try:
             return self._ask(request)
         except PromptTooLong as refused:
-            self._watcher.note(f"{refused}: compacting, and asking once more")
+            self._watcher.on_notice(f"{refused}: compacting, and asking once more")
             return self._ask(self._prepare_smaller(request, refused.limit))
 
     def _prepare(self) -> PreparedRequest:
@@ -95,7 +95,7 @@ class Agent:
     def _prepare_smaller(self, refused: PreparedRequest, limit: int | None) -> PreparedRequest:
         """Return a request smaller than the one refused: by the limit learned from the refusal, or else by a forced compaction."""
         if limit is not None:
-            self.session.refused_beyond(limit)
+            self.session.learn_prompt_limit(limit)
         request = self._prepare()
         if request.tokens < refused.tokens:
             return request
@@ -106,7 +106,7 @@ class Agent:
         upstream = self.upstream
         fields = request.as_anthropic() if upstream.format == "anthropic" else request.as_openai()
         try:
-            answer = upstream.ask(fields, max_tokens=self._max_tokens(), show=self._watcher.said)
+            answer = upstream.ask(fields, max_tokens=self._max_tokens(), show=self._watcher.on_text)
         except AnswerFailed as failed:
             if failed.text.strip():
                 self.session.record(self._partial_answer(failed))
@@ -129,19 +129,19 @@ class Agent:
         for call in calls:
             outcome = _STOPPED_OUTCOME
             if not is_stopped:
-                self._watcher.calling(call)
+                self._watcher.on_tool_call(call)
                 try:
                     outcome = self._outcome(call)
                 except KeyboardInterrupt:
                     is_stopped = True
-                self._watcher.called(call, outcome)
+                self._watcher.on_tool_result(call, outcome)
             answered.append(AnsweredCall(call=call, outcome=outcome))
         return _ToolRun(answered=answered, is_stopped=is_stopped)
 
-    def _outcome(self, call: ToolCall) -> Outcome:
+    def _outcome(self, call: ToolCall) -> ToolOutcome:
         recall = self.session.recall_tools()
         if recall.owns(call.name):
-            return Outcome(text=recall.handle(call.name, call.arguments))
+            return ToolOutcome(text=recall.handle(call.name, call.arguments))
         return self._toolbox.run(call)
 
     def _max_tokens(self) -> int:

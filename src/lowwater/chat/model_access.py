@@ -21,6 +21,7 @@ from lowwater.summarizers.model import ModelSummarizer
 if TYPE_CHECKING:
     import httpx2
 
+# For each variable with a key, the model to begin with.
 _DEFAULTS = (("ANTHROPIC_API_KEY", "claude-sonnet-5-5"), ("OPENAI_API_KEY", "gpt-6.1-sol"))
 _KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 SCRIPTED_MODEL = "claude-haiku-4-5"
@@ -79,7 +80,7 @@ class ModelAccess(Struct, frozen=True, kw_only=True):
             return
         if found.how == "unknown":
             raise BadInput(
-                f"no model is called {model[:60]!r}: `lowwater models` lists them, --base-url takes any name"
+                f"no model is called {model[:60]!r}: `lowwater models` lists them; with --base-url any name is accepted"
             )
         if self.is_scripted:
             return
@@ -92,7 +93,7 @@ class ModelAccess(Struct, frozen=True, kw_only=True):
             )
 
 
-def reach_for(
+def model_access_for(
     *,
     base_url: str,
     format: Format | None,
@@ -109,7 +110,7 @@ def reach_for(
         return ModelAccess(is_scripted=True, pace=pace)
     parts = urlsplit(base_url)
     if base_url and (parts.scheme not in ("http", "https") or not parts.hostname):
-        raise BadInput("--base-url is no web address: it must begin with https:// or http://")
+        raise BadInput("--base-url is not a web address: it must begin with https:// or http://")
     return ModelAccess(base_url=base_url, format=format, api_key=key)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from lowwater.chat.tools import Outcome
+from lowwater.chat.tools import ToolOutcome
 from lowwater.core.api_calls import Usage
 from lowwater.core.messages import Format, ToolCall
 from lowwater.core.strict_json import read_json, write_json
@@ -54,19 +54,19 @@ class Upstream(Protocol):
 class Watcher(Protocol):
     """Is notified of what happens in a turn, to show it to the user."""
 
-    def said(self, piece: str, /) -> None:
+    def on_text(self, piece: str, /) -> None:
         """Take a piece of the model's text."""
         ...
 
-    def calling(self, call: ToolCall, /) -> None:
+    def on_tool_call(self, call: ToolCall, /) -> None:
         """Take a tool call that is about to run."""
         ...
 
-    def called(self, call: ToolCall, outcome: Outcome, /) -> None:
+    def on_tool_result(self, call: ToolCall, outcome: ToolOutcome, /) -> None:
         """Take the outcome of a tool call."""
         ...
 
-    def note(self, sentence: str, /) -> None:
+    def on_notice(self, sentence: str, /) -> None:
         """Take a notice from the agent itself."""
         ...
 
@@ -75,7 +75,7 @@ class AnsweredCall(Struct, frozen=True, kw_only=True):
     """A tool call with its outcome."""
 
     call: ToolCall
-    outcome: Outcome
+    outcome: ToolOutcome
 
 
 def result_messages(answered: Iterable[AnsweredCall], format: Format) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The built-in scripted model, with which everything can be tried without a key or a network."""
+"""The built-in scripted model, for trying everything without a key or a network."""
 
 import re
 import time
@@ -15,7 +15,7 @@ from lowwater.chat.protocol import STOPPED, Show, usage_fields
 from lowwater.core.api_calls import Usage
 from lowwater.core.formats.codec import decode_messages
 from lowwater.core.messages import Format, Message
-from lowwater.core.models.model import Marks, Model, Steps
+from lowwater.core.models.model import MarkedPrefixes, Model, SteppedPrefixes
 from lowwater.core.strict_json import write_json
 from lowwater.core.wording import counted
 from lowwater.errors import AnswerFailed, PromptTooLong
@@ -33,15 +33,14 @@ model's prices and cache rules. I understand:
   count to 500          a long answer: Ctrl-C stops it
 
 Commands such as /status, /context, /compress, /model and /rewind are yours: /help lists them."""
+
+
+# The script: what it understands, and what it does then
+
 _MOST_STEPS = 500
 _MOST_NUMBERS = 5_000
 _LINES_OF_A_STEP = 150
 _PATTERNS = ("def ", "class ", "import ", "return ", "raise ", "for ")
-_LIFETIME = 300
-_LEAST = 1_024
-_REMEMBERED = 8
-_MARKS = frozenset({"cache_control", "prompt_cache_breakpoint"})
-_WORD = re.compile(r"\s*\S+|\s+$")
 
 
 class Speak(Struct, frozen=True, kw_only=True):
@@ -50,32 +49,32 @@ class Speak(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class ScriptedCall(Struct, frozen=True, kw_only=True):
+class ScriptedToolCall(Struct, frozen=True, kw_only=True):
     """One tool call."""
 
     tool: str
     arguments: Mapping[str, Any]
 
 
-class Use(Struct, frozen=True, kw_only=True):
-    """Call tools, with some text before."""
+class UseTool(Struct, frozen=True, kw_only=True):
+    """Call tools, with some text before the calls."""
 
     text: str
-    calls: tuple[ScriptedCall, ...]
+    calls: tuple[ScriptedToolCall, ...]
 
 
-Act = Speak | Use
-Task = Generator[Act, Sequence[str], None]
-"""Yields acts; is sent the tool results of each."""
+ScriptedAct = Speak | UseTool
+ScriptedTask = Generator[ScriptedAct, Sequence[str], None]
+"""Yields acts; the tool results of each are sent to it."""
 
 
-def use(text: str, tool: str, **arguments: object) -> Use:
+def use(text: str, tool: str, **arguments: object) -> UseTool:
     """Return the act of calling one tool."""
-    return Use(text=text, calls=(ScriptedCall(tool=tool, arguments=arguments),))
+    return UseTool(text=text, calls=(ScriptedToolCall(tool=tool, arguments=arguments),))
 
 
-def task_for(said: str, sources: Path) -> Task:
-    """Return how the script answers; `sources` has files for it to work on."""
+def task_for(said: str, sources: Path) -> ScriptedTask:
+    """Return the task for what the user said; `sources` has files to work on."""
     text = " ".join(said.split())
     for pattern, begin in _UNDERSTOOD.items():
         found = re.fullmatch(pattern, text, re.IGNORECASE)
@@ -84,36 +83,36 @@ def task_for(said: str, sources: Path) -> Task:
     return _one(Speak(text=INTRODUCTION))
 
 
-def lost() -> Task:
-    """Return how it answers tool results that an earlier process asked for."""
+def lost() -> ScriptedTask:
+    """Return the answer to results of tools that an earlier process called."""
     return _one(Speak(text="I have lost the thread: tell me again what to do."))
 
 
-def _one(act: Act) -> Task:
+def _one(act: ScriptedAct) -> ScriptedTask:
     yield act
 
 
-def _read(found: re.Match[str], _sources: Path) -> Task:
+def _read(found: re.Match[str], _sources: Path) -> ScriptedTask:
     outputs = yield use(f"I will read {found[1]}.", "read_file", path=found[1])
     yield Speak(text=f"I have read it. {_gist(outputs)}")
 
 
-def _find(found: re.Match[str], _sources: Path) -> Task:
+def _find(found: re.Match[str], _sources: Path) -> ScriptedTask:
     outputs = yield use("Let me search.", "search", pattern=found[1])
     yield Speak(text=f"That is what I found. {_gist(outputs)}")
 
 
-def _run(found: re.Match[str], _sources: Path) -> Task:
+def _run(found: re.Match[str], _sources: Path) -> ScriptedTask:
     outputs = yield use("I will run it.", "shell", command=found[1])
     yield Speak(text=f"Done. {_gist(outputs)}")
 
 
-def _write(found: re.Match[str], _sources: Path) -> Task:
+def _write(found: re.Match[str], _sources: Path) -> ScriptedTask:
     outputs = yield use(f"I will write {found[1]}.", "write_file", path=found[1], content=f"{found[2]}\n")
     yield Speak(text=outputs[0])
 
 
-def _plan(found: re.Match[str], _sources: Path) -> Task:
+def _plan(found: re.Match[str], _sources: Path) -> ScriptedTask:
     wanted = [each.strip() for each in found[1].split(",") if each.strip()]
     states = ["doing"] + ["open"] * (len(wanted) - 1)
     items = [{"text": text, "state": state} for text, state in zip(wanted, states, strict=True)]
@@ -121,22 +120,22 @@ def _plan(found: re.Match[str], _sources: Path) -> Task:
     yield Speak(text=f"This is the plan:\n{outputs[0]}")
 
 
-def _remember(found: re.Match[str], _sources: Path) -> Task:
+def _remember(found: re.Match[str], _sources: Path) -> ScriptedTask:
     outputs = yield use("I will remember that.", "memory", action="add", note=found[1])
     yield Speak(text=f"Noted. {_gist(outputs)}")
 
 
-def _recall(found: re.Match[str], _sources: Path) -> Task:
+def _recall(found: re.Match[str], _sources: Path) -> ScriptedTask:
     outputs = yield use("Let me look that up.", "lowwater_search", query=found[1])
     yield Speak(text=f"This is what was said earlier:\n{outputs[0][:1_500]}")
 
 
-def _look_around(_found: re.Match[str], _sources: Path) -> Task:
-    files, _ = yield Use(
+def _look_around(_found: re.Match[str], _sources: Path) -> ScriptedTask:
+    files, _ = yield UseTool(
         text="I will see what is here.",
         calls=(
-            ScriptedCall(tool="search", arguments={"limit": 200}),
-            ScriptedCall(tool="search", arguments={"pattern": "TODO|FIXME", "limit": 20}),
+            ScriptedToolCall(tool="search", arguments={"limit": 200}),
+            ScriptedToolCall(tool="search", arguments={"pattern": "TODO|FIXME", "limit": 20}),
         ),
     )
     readme = next((name for name in files.splitlines() if name.lower().startswith("readme")), "")
@@ -147,25 +146,27 @@ def _look_around(_found: re.Match[str], _sources: Path) -> Task:
         yield Speak(text=f"I have looked around. {_gist([files])} There is no README.")
 
 
-def _work(found: re.Match[str], sources: Path) -> Task:
+def _work(found: re.Match[str], sources: Path) -> ScriptedTask:
     steps, files = min(int(found[1]), _MOST_STEPS), sorted(sources.rglob("*.py"))
     files = [file for file in files if file.stat().st_size > 2_000]
     characters = 0
     for step in range(steps):
         chosen = files[step * 7 % len(files)], files[(step * 7 + 3) % len(files)]
         calls = [
-            ScriptedCall(tool="read_file", arguments={"path": str(file), "limit": _LINES_OF_A_STEP})
+            ScriptedToolCall(tool="read_file", arguments={"path": str(file), "limit": _LINES_OF_A_STEP})
             for file in chosen
         ]
         calls.append(
-            ScriptedCall(tool="search", arguments={"pattern": _PATTERNS[step % len(_PATTERNS)], "limit": 20})
+            ScriptedToolCall(
+                tool="search", arguments={"pattern": _PATTERNS[step % len(_PATTERNS)], "limit": 20}
+            )
         )
-        outputs = yield Use(text=f"Step {step + 1} of {steps}.", calls=tuple(calls))
+        outputs = yield UseTool(text=f"Step {step + 1} of {steps}.", calls=tuple(calls))
         characters += sum(map(len, outputs))
     yield Speak(text=f"I have worked for {counted(steps, 'step')} and read {characters:,} characters.")
 
 
-def _count(found: re.Match[str], _sources: Path) -> Task:
+def _count(found: re.Match[str], _sources: Path) -> ScriptedTask:
     most = min(int(found[1]), _MOST_NUMBERS)
     yield Speak(text=" ".join(str(number) for number in range(1, most + 1)))
 
@@ -177,7 +178,7 @@ def _gist(outputs: Sequence[str]) -> str:
     return f"It begins with “{first[:100]}” and has {counted(len(text), 'character')}."
 
 
-_UNDERSTOOD: MappingProxyType[str, Callable[[re.Match[str], Path], Task]] = MappingProxyType(
+_UNDERSTOOD: MappingProxyType[str, Callable[[re.Match[str], Path], ScriptedTask]] = MappingProxyType(
     {
         r"look around\.?": _look_around,
         r"read (\S+)": _read,
@@ -191,6 +192,17 @@ _UNDERSTOOD: MappingProxyType[str, Callable[[re.Match[str], Path], Task]] = Mapp
         r"count to (\d{1,6})": _count,
     }
 )
+
+
+# The simulated cache
+
+_LIFETIME = 300
+"""Seconds, if the model's cache has no known lifetime."""
+_LEAST = 1_024
+"""The fewest tokens that are cached, if the model has no known minimum."""
+_REMEMBERED = 8
+"""How many of the last prompts are kept."""
+_MARKS = frozenset({"cache_control", "prompt_cache_breakpoint"})
 
 
 class _Piece(Struct, frozen=True, kw_only=True):
@@ -218,7 +230,7 @@ class PrefixCache:
         read = self._readable(sum(piece.tokens for piece in pieces[:shared]))
         rest = sum(piece.tokens for piece in pieces) - read
         self._prompts = [*alive, (at, prompt)][-_REMEMBERED:]
-        if isinstance(self._model.cache.matching, Marks):
+        if isinstance(self._model.cache.matching, MarkedPrefixes):
             return Usage(cache_read=read, cache_write=rest)
         return Usage(cache_read=read, uncached=rest)
 
@@ -230,7 +242,7 @@ class PrefixCache:
         if tokens < (self._model.cache.min_cacheable or _LEAST):
             return 0
         matching = self._model.cache.matching
-        step = matching.tokens if isinstance(matching, Steps) and matching.tokens else 1
+        step = matching.tokens if isinstance(matching, SteppedPrefixes) and matching.tokens else 1
         return tokens - tokens % step
 
     def _pieces(self, fields: Mapping[str, Any]) -> Sequence[_Piece]:
@@ -264,6 +276,11 @@ def _unmarked(value: object) -> object:
             return value
 
 
+# The model
+
+_WORD = re.compile(r"\s*\S+|\s+$")
+
+
 class ScriptedUpstream:
     """Replaces `model`: answers by a script and reports usage by the model's rules; nothing is sent or paid."""
 
@@ -290,7 +307,7 @@ class ScriptedUpstream:
         self._now = now
         self._begun = f"{int(now() * 1_000):x}"
         self._calls = 0
-        self._task: Task | None = None
+        self._task: ScriptedTask | None = None
 
     def ask(self, fields: Mapping[str, Any], *, max_tokens: int, show: Show) -> bytes:  # noqa: ARG002  # it is short
         """Return the answer to the newest message, its words shown one by one."""
@@ -311,7 +328,7 @@ class ScriptedUpstream:
             raise AnswerFailed(STOPPED, text=said, usage=self._with_output(usage, said)) from None
         return self._written(act, self._with_output(usage, act.text))
 
-    def _act(self, messages: Sequence[Message]) -> Act:
+    def _act(self, messages: Sequence[Message]) -> ScriptedAct:
         """Begin the task that the user just gave, or continue it if tools have answered."""
         newest = messages[-1]
         if not newest.results or newest.text.strip():
@@ -325,8 +342,8 @@ class ScriptedUpstream:
     def _with_output(self, usage: Usage, text: str) -> Usage:
         return replace(usage, output=self._cache.count(text) + 1)
 
-    def _written(self, act: Act, usage: Usage) -> bytes:
-        calls = [(self._id(), call) for call in act.calls] if isinstance(act, Use) else []
+    def _written(self, act: ScriptedAct, usage: Usage) -> bytes:
+        calls = [(self._id(), call) for call in act.calls] if isinstance(act, UseTool) else []
         if self.format == "anthropic":
             uses = [
                 {"type": "tool_use", "id": id, "name": call.tool, "input": call.arguments}

@@ -22,29 +22,10 @@ from lowwater.core.wording import counted
 from lowwater.errors import BadInput
 
 Arguments = Mapping[str, Any]
-_LINES = 2_000
-_MOST_LINES = 20_000
-_MOST_BYTES = 5_000_000
-_SHOWN, _COLUMNS = 8, 100
-"""Lines of a file's new content that the user is shown, and characters of each."""
-_PATH = {"type": "string", "description": "A path, relative to the working directory."}
-_FOUND = 100
-_MOST_FOUND = 2_000
-_MOST_SEARCHED = 1_000_000
-"""Bytes of a file; larger ones are skipped."""
-_MOST_COLUMNS = 300
-_SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv", "dist", "build", "target"})
-KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
-"""Variables that a command does not inherit, so that a model cannot read them by printing its environment."""
-_SECONDS = 120
-_MOST_SECONDS = 600
-_MOST_OUTPUT = 400_000
-"""Characters of an output that are kept: its beginning and its end."""
-State = Literal["open", "doing", "done"]
-_SIGNS: dict[State, str] = {"open": "[ ]", "doing": "[>]", "done": "[x]"}
-_MOST_NOTES = 200
-_MOST_CHARACTERS = 500
-_HEADING = "# What lowwater chat was asked to remember\n"
+
+
+# A tool, and running it
+
 DECLINED = "The user declined this. Do not try it again in another way; ask what to do instead."
 
 
@@ -68,8 +49,8 @@ class Workspace(Struct, frozen=True, kw_only=True):
         return str(path.relative_to(home)) if path.is_relative_to(home) else str(path)
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
-    """A tool's output, or what was wrong."""
+class ToolOutcome(Struct, frozen=True, kw_only=True):
+    """The output of a tool, or an error message."""
 
     text: str
     is_error: bool = False
@@ -102,6 +83,37 @@ class Tool(Struct, frozen=True, kw_only=True):
         return {"name": self.name, "description": self.description, "input_schema": schema}
 
 
+class Toolbox:
+    """Runs tool calls; `allow` asks the user a question and returns whether the answer was yes."""
+
+    def __init__(self, tools: Iterable[Tool], *, allow: Callable[[str], bool]) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+        self._allow = allow
+
+    def declared(self) -> list[dict[str, Any]]:
+        """Return all tools as a Messages request declares them; always the same bytes."""
+        return [tool.declared() for tool in self._tools.values()]
+
+    def run(self, call: ToolCall) -> ToolOutcome:
+        """Return the outcome of a call; anything wrong with it becomes a sentence for the model."""
+        tool = self._tools.get(call.name)
+        if tool is None:
+            return ToolOutcome(text=f"There is no tool {call.name!r}: use {self._names()}.", is_error=True)
+        try:
+            arguments = read_arguments(call.arguments)
+            question = tool.question(arguments)
+            if question and not self._allow(question):
+                return ToolOutcome(text=DECLINED, is_error=True)
+            return ToolOutcome(text=tool.run(arguments) or "(no output)")
+        except BadInput as error:
+            return ToolOutcome(text=f"{call.name}: {error}.", is_error=True)
+        except OSError as error:
+            return ToolOutcome(text=f"{call.name}: {error.strerror or type(error).__name__}.", is_error=True)
+
+    def _names(self) -> str:
+        return ", ".join(self._tools)
+
+
 def read_arguments(written: str) -> Arguments:
     """Return the arguments that a model wrote, or raise BadInput."""
     try:
@@ -110,7 +122,7 @@ def read_arguments(written: str) -> Arguments:
         raise BadInput("the arguments are no JSON object: write them again") from None
 
 
-def text_of(arguments: Arguments, name: str, default: str | None = None) -> str:
+def text_argument(arguments: Arguments, name: str, default: str | None = None) -> str:
     """Return a text argument, or raise BadInput; without a default it is required."""
     value = arguments.get(name, default)
     if not isinstance(value, str) or (default is None and not value):
@@ -124,6 +136,16 @@ def number_of(arguments: Arguments, name: str, default: int, *, most: int) -> in
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise BadInput(f"the argument `{name}` has to be a whole number of at least 1")
     return min(value, most)
+
+
+# Files
+
+_LINES = 2_000
+_MOST_LINES = 20_000
+_MOST_BYTES = 5_000_000
+_SHOWN, _COLUMNS = 8, 100
+"""Lines of a file's new content that the user is shown, and characters of each."""
+_PATH = {"type": "string", "description": "A path, relative to the working directory."}
 
 
 def read_file(workspace: Workspace) -> Tool:
@@ -163,7 +185,7 @@ def write_file(workspace: Workspace) -> Tool:
 
 
 def _read(workspace: Workspace, arguments: Arguments) -> str:
-    path = workspace.path(text_of(arguments, "path"))
+    path = workspace.path(text_argument(arguments, "path"))
     first = number_of(arguments, "offset", 1, most=10**9)
     most = number_of(arguments, "limit", _LINES, most=_MOST_LINES)
     if path.is_dir():
@@ -186,7 +208,7 @@ def _read(workspace: Workspace, arguments: Arguments) -> str:
 
 
 def _write(workspace: Workspace, arguments: Arguments) -> str:
-    path, content = workspace.path(text_of(arguments, "path")), text_of(arguments, "content", "")
+    path, content = workspace.path(text_argument(arguments, "path")), text_argument(arguments, "content", "")
     if path.is_dir():
         raise BadInput(f"{workspace.shown(path)} is a directory: name a file in it")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -195,17 +217,30 @@ def _write(workspace: Workspace, arguments: Arguments) -> str:
 
 
 def _reading_elsewhere(workspace: Workspace, arguments: Arguments) -> str:
-    path = workspace.path(text_of(arguments, "path"))
+    path = workspace.path(text_argument(arguments, "path"))
     return "" if workspace.is_inside(path) else f"read {path}, outside of the working directory"
 
 
 def _writing(workspace: Workspace, arguments: Arguments) -> str:
     """Return the question before writing: the file, and the first lines of its new content."""
-    path, lines = workspace.path(text_of(arguments, "path")), text_of(arguments, "content", "").splitlines()
+    path, lines = (
+        workspace.path(text_argument(arguments, "path")),
+        text_argument(arguments, "content", "").splitlines(),
+    )
     how = "replacing what is there" if path.exists() else "a new file"
     more = [f"… {len(lines) - _SHOWN:,} more"] if len(lines) > _SHOWN else []
     first = [f"      │ {line[:_COLUMNS]}" for line in [*lines[:_SHOWN], *more]]
     return "\n".join([f"write {workspace.shown(path)}, {counted(len(lines), 'line')}, {how}", *first])
+
+
+# Search
+
+_FOUND = 100
+_MOST_FOUND = 2_000
+_MOST_SEARCHED = 1_000_000
+"""Bytes of a file; larger ones are skipped."""
+_MOST_COLUMNS = 300
+_SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv", "dist", "build", "target"})
 
 
 def search(workspace: Workspace) -> Tool:
@@ -228,8 +263,8 @@ def search(workspace: Workspace) -> Tool:
 
 
 def _search(workspace: Workspace, arguments: Arguments) -> str:
-    glob, most = text_of(arguments, "glob", ""), number_of(arguments, "limit", _FOUND, most=_MOST_FOUND)
-    wanted = text_of(arguments, "pattern", "")
+    glob, most = text_argument(arguments, "glob", ""), number_of(arguments, "limit", _FOUND, most=_MOST_FOUND)
+    wanted = text_argument(arguments, "pattern", "")
     try:
         pattern = re.compile(wanted)
     except re.error as error:
@@ -252,7 +287,7 @@ def _lines(directory: Path, files: Iterator[str], pattern: re.Pattern[str]) -> I
 
 
 def _text(path: Path) -> str:
-    """Return a file's text; empty if it is not text, too large, or gone."""
+    """Return the text of a file; empty if it is not text, too large, or missing."""
     try:
         raw = path.read_bytes() if path.stat().st_size <= _MOST_SEARCHED else b""
     except OSError:
@@ -304,6 +339,16 @@ def _ignored(directory: Path) -> list[str]:
     return [line for line in told if line]
 
 
+# Shell
+
+KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
+"""Variables that a command does not inherit, so that a model cannot read them by printing its environment."""
+_SECONDS = 120
+_MOST_SECONDS = 600
+_MOST_OUTPUT = 400_000
+"""Characters of an output that are kept: its beginning and its end."""
+
+
 def shell(workspace: Workspace, *, withheld: tuple[str, ...] = ()) -> Tool:
     """Return the tool that runs a command; the user is asked each time."""
     return Tool(
@@ -320,12 +365,12 @@ def shell(workspace: Workspace, *, withheld: tuple[str, ...] = ()) -> Tool:
         },
         required=("command",),
         run=partial(_run, workspace, frozenset((*KEYS, *withheld))),
-        question=lambda arguments: f"run: {text_of(arguments, 'command')}",
+        question=lambda arguments: f"run: {text_argument(arguments, 'command')}",
     )
 
 
 def _run(workspace: Workspace, withheld: frozenset[str], arguments: Arguments) -> str:
-    command = text_of(arguments, "command")
+    command = text_argument(arguments, "command")
     seconds = number_of(arguments, "timeout", _SECONDS, most=_MOST_SECONDS)
     environment = {name: value for name, value in os.environ.items() if name not in withheld}
     with tempfile.TemporaryFile() as output:
@@ -366,9 +411,15 @@ def _output_text(output: IO[bytes]) -> str:
     return head.decode("utf-8", "replace") + left_out + output.read().decode("utf-8", "replace")
 
 
+# To-do list
+
+TodoState = Literal["open", "doing", "done"]
+_SIGNS: dict[TodoState, str] = {"open": "[ ]", "doing": "[>]", "done": "[x]"}
+
+
 class _Item(Struct, frozen=True):
     text: str
-    state: State = "open"
+    state: TodoState = "open"
 
 
 def todo() -> Tool:
@@ -400,15 +451,22 @@ def _write_list(arguments: Arguments) -> str:
     return "\n".join([f"{done} of {len(items)} done", *lines])
 
 
+# Memory
+
+_MOST_NOTES = 200
+_MOST_CHARACTERS = 500
+_HEADING = "# What lowwater chat was asked to remember\n"
+
+
 def default_file() -> Path:
     """Return the default file for notes."""
     return user_data_path("lowwater", appauthor=False) / "memory.md"
 
 
 class Memory:
-    """Notes, one a line; what is new is written by `flush`: before each compaction, and after each turn.
+    """Notes, one per line; `flush` writes new ones to the file, before each compaction and after each turn.
 
-    It is a memory hook of Lowwater. Secrets are not written down.
+    It is a memory hook of Lowwater. Secrets in notes are redacted.
     """
 
     def __init__(self, file: Path) -> None:
@@ -449,11 +507,11 @@ class Memory:
         )
 
     def _run(self, arguments: Arguments) -> str:
-        match text_of(arguments, "action"):
+        match text_argument(arguments, "action"):
             case "add":
-                self._add(conceal(" ".join(text_of(arguments, "note").split())))
+                self._add(conceal(" ".join(text_argument(arguments, "note").split())))
             case "remove":
-                self._remove(" ".join(text_of(arguments, "note").split()))
+                self._remove(" ".join(text_argument(arguments, "note").split()))
             case "list":
                 pass
             case other:
@@ -483,34 +541,3 @@ def _read_notes(file: Path) -> list[str]:
     except OSError:
         return []
     return [line.removeprefix("- ").strip() for line in lines if line.startswith("- ")]
-
-
-class Toolbox:
-    """Runs tool calls; `allow` asks the user a question and returns whether the answer was yes."""
-
-    def __init__(self, tools: Iterable[Tool], *, allow: Callable[[str], bool]) -> None:
-        self._tools = {tool.name: tool for tool in tools}
-        self._allow = allow
-
-    def declared(self) -> list[dict[str, Any]]:
-        """Return all tools as a Messages request declares them; always the same bytes."""
-        return [tool.declared() for tool in self._tools.values()]
-
-    def run(self, call: ToolCall) -> Outcome:
-        """Return the outcome of a call; anything wrong with it becomes a sentence for the model."""
-        tool = self._tools.get(call.name)
-        if tool is None:
-            return Outcome(text=f"There is no tool {call.name!r}: use {self._names()}.", is_error=True)
-        try:
-            arguments = read_arguments(call.arguments)
-            question = tool.question(arguments)
-            if question and not self._allow(question):
-                return Outcome(text=DECLINED, is_error=True)
-            return Outcome(text=tool.run(arguments) or "(no output)")
-        except BadInput as error:
-            return Outcome(text=f"{call.name}: {error}.", is_error=True)
-        except OSError as error:
-            return Outcome(text=f"{call.name}: {error.strerror or type(error).__name__}.", is_error=True)
-
-    def _names(self) -> str:
-        return ", ".join(self._tools)

@@ -23,6 +23,7 @@ from lowwater.summarizers.exchange import asked_to_wait, failure_of, is_too_long
 _STREAM = "text/event-stream"
 TRIES = 4
 _BACK_OFF = 1.0
+"""Seconds before the first retry; each further one waits twice as long."""
 _LONGEST_WAIT = 60.0
 """The longest `retry-after` in seconds that is honoured; beyond it the call fails."""
 _TIMEOUT = httpx2.Timeout(300.0, connect=10.0)

@@ -5,11 +5,11 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from importlib.metadata import version
 from typing import Annotated, NamedTuple
 
 import typer
 
+import lowwater
 from lowwater.cli.command import NOTE, Command, Group, run
 
 INTRODUCTION = """\
@@ -43,7 +43,7 @@ and flags, the later the stronger; `lowwater config` shows what holds.
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"lowwater {version('lowwater')}")
+        typer.echo(f"lowwater {lowwater.__version__}")
         raise typer.Exit
 
 

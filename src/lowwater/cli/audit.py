@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lowwater.cli.command import INTERRUPTED, noting_interrupts, say
-from lowwater.cli.kept_sessions import net, page_width, print_json, print_page
+from lowwater.cli.stored_sessions import net, page_width, print_json, print_page
 from lowwater.cli.tables import Plot, bar, draw_plot
 from lowwater.cli.wording import (
     CAUSE_WORDS,
@@ -37,7 +37,7 @@ from lowwater.cli.wording import (
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput
 from lowwater.lab.audit.files import AuditCache, AuditedFile, audit_files
-from lowwater.lab.audit.findings import AuditedSession, Figures, Native
+from lowwater.lab.audit.findings import AuditedSession, AuditFigures, Native
 from lowwater.lab.audit.report import (
     AuditReport,
     Possible,
@@ -50,7 +50,7 @@ from lowwater.lab.audit.report import (
     report_of,
 )
 from lowwater.lab.pages.audit import audit_page
-from lowwater.logs.importing import Progress
+from lowwater.logs.importers import Progress
 
 _TOP = 5
 _MAX_LINES = 30
@@ -61,7 +61,7 @@ _UNDATED = "no time recorded"
 _UNNAMED_MODEL = "not named"
 _OTHER_COLUMNS = 58
 """Terminal columns taken by everything but the session's name."""
-By = Literal["session", "model", "day"]
+GroupBy = Literal["session", "model", "day"]
 _CENT, _DOLLAR = 10_000_000, 1_000_000_000
 _MIN_DAYS_TO_PLOT = 3
 _MAX_UNREAD_SHOWN = 3
@@ -91,7 +91,7 @@ def audit(
         ),
     ],
     *,
-    by: Annotated[By, typer.Option(help="Group the table by this.")] = "model",
+    by: Annotated[GroupBy, typer.Option(help="Group the table by this.")] = "model",
     since: Annotated[
         str,
         typer.Option(
@@ -199,7 +199,7 @@ def _nothing_found(report: AuditReport, begin: float | None) -> str:
     return f"no recorded session was found: {on_one_line(first.path, 200)} ({first.why}){more}"
 
 
-def report_page(report: AuditReport, *, by: By, width: int, interrupted: bool) -> Iterator[Table | Text]:
+def report_page(report: AuditReport, *, by: GroupBy, width: int, interrupted: bool) -> Iterator[Table | Text]:
     """Yield the blocks of the whole page."""
     days = [line for line in by_day(report.sessions) if line.name]
     yield _head(report, days, interrupted=interrupted)
@@ -245,7 +245,7 @@ def _head(report: AuditReport, days: list[ReportLine], *, interrupted: bool) -> 
     )
 
 
-def _tokens(total: Figures) -> str:
+def _tokens(total: AuditFigures) -> str:
     unpriced = f"; what {counted(total.unpriced, 'call')} cost is unknown" if total.unpriced else ""
     if not total.prompt:
         return f"no prompt's size was recorded{unpriced}"

@@ -25,28 +25,28 @@ from rich.text import Text
 
 from lowwater.adapters.models import load_registry
 from lowwater.chat.chat import Chat
-from lowwater.chat.model_access import model_for, reach_for
-from lowwater.chat.tools import Memory, Outcome, default_file
+from lowwater.chat.model_access import model_access_for, model_for
+from lowwater.chat.tools import Memory, ToolOutcome, default_file
 from lowwater.cli.checkpoints import checkpoint_named, checkpoints_page
 from lowwater.cli.command import FAILED, with_settings
-from lowwater.cli.conversations import FORMATS, draw
+from lowwater.cli.conversations import FORMATS, draw_contents
 from lowwater.cli.diff import difference_lines
 from lowwater.cli.efficiency import efficiency_page
-from lowwater.cli.kept_sessions import StoreAddress, all_accounts, fitted_block, opened_store, page_width
-from lowwater.cli.recall import Found, expansion_page, found_page
+from lowwater.cli.recall import FoundMessage, expansion_page, found_page
 from lowwater.cli.sessions.listing import narrow_table, session_rows
 from lowwater.cli.status import SessionFigures, session_page
+from lowwater.cli.stored_sessions import StoreAddress, all_accounts, fitted_block, opened_store, page_width
 from lowwater.cli.wording import amount, dollars, on_one_line, printable, short
 from lowwater.core.accounts.cadence import cadence
 from lowwater.core.accounts.contents import contents
 from lowwater.core.accounts.difference import difference
 from lowwater.core.accounts.efficiency import efficiency
 from lowwater.core.events import Compaction, Event
+from lowwater.core.limits import UsageWarning
 from lowwater.core.messages import Format, ToolCall
-from lowwater.core.policies.explanations import sentence
-from lowwater.core.policies.warnings import UsageWarning
+from lowwater.core.policies.explanations import reason_sentence
 from lowwater.core.recall.recalled import names_messages, read_handle
-from lowwater.core.recall.search import counted as message_count
+from lowwater.core.recall.search import count_messages as message_count
 from lowwater.core.tokens.counting import count_parts, count_preamble
 from lowwater.core.tools import class_of, subject_of
 from lowwater.core.wording import counted
@@ -159,7 +159,7 @@ class Screen:
         self._is_midline = False
         self._wrapping: WordWrapper | None = None
 
-    def said(self, piece: str, /) -> None:
+    def on_text(self, piece: str, /) -> None:
         """Show a piece of the model's text, word-wrapped on a terminal."""
         text = printable(piece)
         if self._console.is_terminal:
@@ -167,7 +167,7 @@ class Screen:
             text = self._wrapping.feed(text)
         self._write(text)
 
-    def calling(self, call: ToolCall, /) -> None:
+    def on_tool_call(self, call: ToolCall, /) -> None:
         """Show a tool call; its outcome is added to the same line."""
         self.end_line()
         room = max(20, page_width() - len(call.name) - 30)
@@ -176,7 +176,7 @@ class Screen:
         self._console.print(line, end="", no_wrap=True, overflow="ellipsis")
         self._is_midline = True
 
-    def called(self, call: ToolCall, outcome: Outcome, /) -> None:
+    def on_tool_result(self, call: ToolCall, outcome: ToolOutcome, /) -> None:
         """Show the size of a result, or its error; a todo list is shown in full."""
         if not self._is_midline:
             self._console.print("   ", end="")
@@ -189,7 +189,7 @@ class Screen:
         if class_of(call) == "todo" and not outcome.is_error:
             self.show(Padding(Text(printable(outcome.text)), (0, 0, 0, 4)))
 
-    def note(self, sentence: str, /) -> None:
+    def on_notice(self, sentence: str, /) -> None:
         """Show a remark of the program itself."""
         self.show(Text(printable(sentence), style="bright_black"))
 
@@ -210,7 +210,7 @@ class Screen:
         if event.summarizer:
             done += f", a summary of {event.summary_tokens:,} tokens by {event.summarizer}"
         self.show(Text.assemble(("◆ compacted ", "bold magenta"), done))
-        self.show(Padding(Text(sentence(event.because), style="bright_black"), (0, 0, 0, 2)))
+        self.show(Padding(Text(reason_sentence(event.because), style="bright_black"), (0, 0, 0, 2)))
 
     def allow(self, question: str, /) -> bool:
         """Ask the user whether something may be done; `a` allows everything from now on."""
@@ -218,7 +218,7 @@ class Screen:
             return True
         self.end_line()
         if self._ask is None:
-            self.note(_NOBODY_TO_ASK)
+            self.on_notice(_NOBODY_TO_ASK)
             return False
         self.show(Text.assemble(("  ? ", "bold yellow"), printable(question)))
         answer = self._ask("    yes, no or always [y/N/a] ").strip().lower()
@@ -317,7 +317,7 @@ def chat(
     """
     chosen = settings.settings
     watched = is_terminal()
-    reach = reach_for(
+    reach = model_access_for(
         base_url=base_url.strip(),
         format=_format(format),
         key_variable=api_key_env.strip(),
@@ -375,7 +375,7 @@ def _greet(chat: Chat, screen: Screen) -> None:
     begun = f"going on with {named}, {counted(status.history, 'message')}" if status.history else named
     screen.show(Text.assemble(("lowwater chat", "bold"), f" · {chat.agent.upstream.model} · {begun} · /help"))
     if chat.is_scripted:
-        screen.note(
+        screen.on_notice(
             "A built-in script answers as that model would be billed: nothing is sent, nothing is paid. "
             "Set ANTHROPIC_API_KEY or OPENAI_API_KEY, or give --base-url, for a real one."
         )
@@ -395,7 +395,7 @@ def _talk(chat: Chat, screen: Screen, settings: Settings, *, watched: bool) -> b
         except Leave:
             break
         except KeyboardInterrupt:
-            screen.note("stopped; what was said and done until then is kept")
+            screen.on_notice("stopped; what was said and done until then is kept")
         except LowwaterError as error:
             screen.failed(str(error))
             went_well = watched
@@ -415,7 +415,7 @@ def _say_goodbye(chat: Chat, screen: Screen, address: str) -> None:
     """Tell the user how to continue the session, if it was stored."""
     if chat.session.status().history and (address or default_address()) != FORGETFUL:
         again = shlex.join(["lowwater", "chat", chat.session.name])
-        screen.note(f"Kept as {chat.session.name}: `{again}` with the same options goes on with it.")
+        screen.on_notice(f"Kept as {chat.session.name}: `{again}` with the same options goes on with it.")
 
 
 def _status_line_of(chat: Chat, settings: Settings, width: int) -> Text:
@@ -658,7 +658,7 @@ def _context_page(session: Session) -> Page:
     yield Text(
         f"{title} · {filled.tokens / window:.0%} of the {window:,} of {session.route.model}", style="bold"
     )
-    yield from draw(filled, window, min(page_width(), 100))
+    yield from draw_contents(filled, window, min(page_width(), 100))
 
 
 def _compress(chat: Chat, focus: str) -> Iterator[RenderableType]:
@@ -747,7 +747,7 @@ def _recall(session: Session, wanted: str) -> Page:
     if is_handle and message_count(read_handle(wanted, of=len(session.ledger.messages))) > 1:
         yield from expansion_page(session.expand(wanted), (), width=page_width(), left=0)
         return
-    found = [Found(session=session.name, recalled=each) for each in session.recall(wanted)]
+    found = [FoundMessage(session=session.name, recalled=each) for each in session.recall(wanted)]
     yield from found_page(wanted, found, width=page_width(), whole=is_handle)
 
 

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.cli.kept_sessions import (
+from lowwater.cli.stored_sessions import (
     SessionName,
     StoreAddress,
     find_session,

@@ -83,7 +83,7 @@ def compress(
         )
 
 
-class Compressed(Struct, frozen=True, kw_only=True):
+class CompressedFile(Struct, frozen=True, kw_only=True):
     """A conversation once it was compacted."""
 
     event: Compaction | None
@@ -95,7 +95,7 @@ class Compressed(Struct, frozen=True, kw_only=True):
 
 def compressed(
     conversation: Conversation, *, model: str, settings: Settings, focus: str = "", when_due: bool = False
-) -> Compressed:
+) -> CompressedFile:
     """Return a conversation compacted, in any case or only if its policy says that it is due."""
     session = open_session(conversation, model=model, policy="", settings=settings)
     if when_due:
@@ -106,7 +106,7 @@ def compressed(
     why = session.explain()
     messages = session.prepare().messages if event else conversation.messages
     result = encode_conversation(replace(conversation, messages=tuple(messages)))
-    return Compressed(event=event, why=why, result=result)
+    return CompressedFile(event=event, why=why, result=result)
 
 
 def changes(event: Compaction) -> Table:
@@ -149,5 +149,5 @@ def _as_json(event: Compaction | None, why: str, result: bytes, opened: OpenedFi
         "reclaimed": event.reclaimed if event else 0,
         "shape": shape,
         "conversation": compacted,
-    } | opened.told()
+    } | opened.as_json()
     return msgspec.json.encode(said).decode()

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lowwater.cli.command import with_settings
-from lowwater.cli.kept_sessions import fitted_block
+from lowwater.cli.stored_sessions import fitted_block
 from lowwater.cli.wording import setting_text
 from lowwater.session.plugins import policy_names
 from lowwater.settings.resolve import Effective, Resolved, sections
@@ -32,7 +32,7 @@ class SettingOrigin(Struct, frozen=True, kw_only=True):
     clamped_from: str | None
 
 
-class Report(Struct, frozen=True, kw_only=True):
+class ConfigReport(Struct, frozen=True, kw_only=True):
     """What `lowwater config --json` prints: `settings` in the shape of lowwater.yaml, `origins` by name."""
 
     settings: dict[str, Any]
@@ -94,12 +94,12 @@ def config(
         Console().print(_card_table(settings.of(key)))
 
 
-def _report(chosen: Sequence[Effective], warnings: tuple[str, ...]) -> Report:
+def _report(chosen: Sequence[Effective], warnings: tuple[str, ...]) -> ConfigReport:
     nested: dict[str, Any] = {}
     for found in chosen:
         place = nested.setdefault(found.setting.section, {}) if found.setting.section else nested
         place[found.setting.name] = found.value
-    return Report(
+    return ConfigReport(
         settings=nested,
         origins={
             found.setting.name: SettingOrigin(

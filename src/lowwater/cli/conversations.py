@@ -7,16 +7,16 @@ from msgspec import Raw, Struct
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.adapters.files import read_file
+from lowwater.adapters.files import read_text_file
 from lowwater.cli.wording import from_the_end, on_one_line, printable
-from lowwater.core.accounts.contents import Contents, Share
+from lowwater.core.accounts.contents import Contents, ContentShare
 from lowwater.core.formats.files import Conversation, decode_conversation
 from lowwater.core.messages import Format
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput, UnknownFormat
-from lowwater.logs.gathering import is_empty
-from lowwater.logs.importing import recordings
+from lowwater.logs.importers import recordings
 from lowwater.logs.recording import BrokenLine, Recording
+from lowwater.logs.recording_builder import is_empty
 from lowwater.session.factories import FORGETFUL
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
@@ -64,7 +64,7 @@ class OpenedFile(Struct, frozen=True, kw_only=True):
             where = f"{from_the_end(printable(first.place), 60)} ({on_one_line(first.why, 80)})"
             yield f"{counted(len(self.left_out), 'line')} left out, the first at {where}."
 
-    def told(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """Return the same for programs."""
         return {"session": self.session, "sessions": self.sessions, "left_out": self.left_out}
 
@@ -77,7 +77,7 @@ def open_file(file: str, format: str) -> OpenedFile:
     if format not in FORMATS:
         raise UnknownFormat(f"there is no format {format[:40]!r}: use auto, openai, responses or anthropic")
     try:
-        return OpenedFile(conversation=decode_conversation(read_file(file), FORMATS[format]))
+        return OpenedFile(conversation=decode_conversation(read_text_file(file), FORMATS[format]))
     except BadInput as error:
         found = _recordings_in(file, whole=not isinstance(error, UnknownFormat))
         opened = [conversation_of(each) for each in found]
@@ -145,7 +145,7 @@ def open_session(conversation: Conversation, *, model: str, policy: str, setting
     return session
 
 
-def draw(contents: Contents, context: int, width: int) -> Iterator[Table | Text]:
+def draw_contents(contents: Contents, context: int, width: int) -> Iterator[Table | Text]:
     """Yield the bar with its legend, then the tables by tool and age and the largest pieces."""
     yield _bar(contents, context, width)
     yield _legend(contents, context)
@@ -193,7 +193,7 @@ def _legend(contents: Contents, context: int) -> Table:
     return table
 
 
-def _shares(shares: Sequence[Share], whole: int, counted: str, width: int) -> Table:
+def _shares(shares: Sequence[ContentShare], whole: int, counted: str, width: int) -> Table:
     table = _table()
     widest = max((share.tokens for share in shares), default=1) or 1
     room = max(8, width - 62)

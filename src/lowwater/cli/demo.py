@@ -16,13 +16,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.cli.kept_sessions import print_json
+from lowwater.cli.stored_sessions import print_json
 from lowwater.core.api_calls import Usage
 from lowwater.core.events import Compaction
 from lowwater.core.formats.codec import as_message
+from lowwater.core.limits import UsageWarning
 from lowwater.core.messages import texts_of
-from lowwater.core.policies.explanations import sentence
-from lowwater.core.policies.warnings import UsageWarning
+from lowwater.core.policies.explanations import reason_sentence
 from lowwater.core.recall.recalled import Recalled
 from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest, Written
@@ -30,7 +30,8 @@ from lowwater.core.wording import money
 from lowwater.logs.demo_session import DemoSession, demo_session
 from lowwater.logs.recording import Recording
 from lowwater.protocols import Tokenizer
-from lowwater.session.factories import FORGETFUL, ManualClock, counter_for
+from lowwater.session.dependencies import ManualClock
+from lowwater.session.factories import FORGETFUL, counter_for
 from lowwater.session.library import Lowwater
 from lowwater.session.request import PreparedRequest
 from lowwater.session.session import Session
@@ -299,7 +300,7 @@ def _print_frame(console: Console, frame: Frame) -> None:
             f"{event.items_before:,} → {event.items_after:,} messages by {', '.join(event.mechanisms)}"
         )
         console.print(Text(f"turn {frame.turn:>3}  compacted ", style="bold cyan") + Text(done, style="bold"))
-        console.print(Padding(Text(sentence(event.because), style="bright_black"), (0, 0, 0, 10)))
+        console.print(Padding(Text(reason_sentence(event.because), style="bright_black"), (0, 0, 0, 10)))
         if event.summarizer:
             kept = (
                 f"; it keeps {event.score:.0%} of the critical references" if event.score is not None else ""

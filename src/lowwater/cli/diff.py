@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from lowwater.cli.checkpoints import checkpoint_named
-from lowwater.cli.kept_sessions import (
+from lowwater.cli.stored_sessions import (
     SessionName,
     StoreAddress,
     find_session,
@@ -46,7 +46,7 @@ def difference_lines(difference: Difference, *, full: bool = False) -> Iterator[
             yield Text(line, style=_style(line) if number else "bold")
 
 
-def difference_said(difference: Difference, *, full: bool) -> dict[str, object]:
+def difference_json(difference: Difference, *, full: bool) -> dict[str, object]:
     """Return a difference as JSON values; with changed texts if `full`."""
     return {
         "before": difference.before,
@@ -104,7 +104,7 @@ def diff(
         until = _NOW if last is None else last.name
     if json:
         said = {"session": name, "from": first.name, "to": until}
-        print_json(said | difference_said(found, full=full))
+        print_json(said | difference_json(found, full=full))
         return
     title = f" · {on_one_line(first.name, 200)} → {on_one_line(until, 40)}"
     heading = Text.assemble((on_one_line(name, 200), "bold"), title)

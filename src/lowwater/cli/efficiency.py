@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lowwater.adapters.models import load_registry
-from lowwater.cli.kept_sessions import (
+from lowwater.cli.stored_sessions import (
     EMPTY,
     StoreAddress,
     all_accounts,
@@ -25,7 +25,7 @@ from lowwater.cli.kept_sessions import (
 )
 from lowwater.cli.tables import bar
 from lowwater.cli.wording import amount, day, figure, moment, on_one_line, read_since, share, short
-from lowwater.core.accounts.advice import sentence
+from lowwater.core.accounts.advice import advice_sentence
 from lowwater.core.accounts.cadence import Cadence, cadence
 from lowwater.core.accounts.efficiency import Efficiency
 from lowwater.core.accounts.efficiency import efficiency as efficiency_of
@@ -106,7 +106,9 @@ def _efficiency_json(
         "summarizers": found.summarizers,
         "repayment": found.repayment,
         "cadence": cadence(accounts),
-        "advice": [{"code": each.code, "facts": each.facts, "said": sentence(each)} for each in found.advice],
+        "advice": [
+            {"code": each.code, "facts": each.facts, "said": advice_sentence(each)} for each in found.advice
+        ],
     }
 
 
@@ -136,7 +138,7 @@ def efficiency_page(
     if found.advice:
         yield Text("\nrecommendations", style="bold")
         for each in found.advice:
-            yield _bullet(sentence(each))
+            yield _bullet(advice_sentence(each))
 
 
 def _by_model(found: Efficiency, width: int) -> Table:

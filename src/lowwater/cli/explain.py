@@ -11,10 +11,10 @@ from rich.text import Text
 
 from lowwater.cli.command import with_settings
 from lowwater.cli.conversations import ASSUMED_MODEL, open_file, open_session
-from lowwater.cli.kept_sessions import fitted_block
+from lowwater.cli.stored_sessions import fitted_block
 from lowwater.core.decisions import Compact
 from lowwater.core.formats.files import Conversation
-from lowwater.core.policies.explanations import sentence
+from lowwater.core.policies.explanations import reason_sentence
 from lowwater.core.policies.registry import POLICIES
 from lowwater.session.status import Status
 from lowwater.settings import Settings
@@ -55,7 +55,7 @@ def explain(
             "policies": {
                 each.policy: {"decision": each.decision, "because": each.why} for each in found.verdicts
             },
-        } | opened.told()
+        } | opened.as_json()
         typer.echo(msgspec.json.format(msgspec.json.encode(said), indent=2).decode())
     else:
         _print(found)
@@ -71,7 +71,7 @@ def _sizes(status: Status) -> str:
     return f"{status.acts_at} {status.threshold:,}{wall}"
 
 
-class Verdict(Struct, frozen=True, kw_only=True):
+class PolicyDecision(Struct, frozen=True, kw_only=True):
     """What one policy would do."""
 
     policy: str
@@ -85,23 +85,23 @@ class Explained(Struct, frozen=True, kw_only=True):
     before: Status
     policy: str
     steps: str
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[PolicyDecision, ...]
 
 
 def explained(conversation: Conversation, *, model: str, settings: Settings) -> Explained:
     """Return what every policy would do with a conversation before the next call."""
     chosen = settings.compression.policy
     before = open_session(conversation, model=model, policy=chosen, settings=settings).status()
-    verdicts: list[Verdict] = []
+    verdicts: list[PolicyDecision] = []
     steps = ""
     for policy in dict.fromkeys((*(own.name for own in POLICIES), chosen)):
         session = open_session(conversation, model=model, policy=policy, settings=settings)
         decision = session.dry_run()
         verdicts.append(
-            Verdict(
+            PolicyDecision(
                 policy=policy,
                 decision="compact" if isinstance(decision, Compact) else "keep",
-                why=sentence(decision.because),
+                why=reason_sentence(decision.because),
             )
         )
         if policy == chosen:

@@ -17,7 +17,8 @@ from rich.console import Console
 
 from lowwater.adapters.models import load_registry
 from lowwater.cli.command import say, with_settings
-from lowwater.cli.kept_sessions import (
+from lowwater.cli.status import SessionLine, session_line, sessions_table, total_of
+from lowwater.cli.stored_sessions import (
     StoreAddress,
     all_accounts,
     find_session,
@@ -26,18 +27,17 @@ from lowwater.cli.kept_sessions import (
     opened_store,
     page_width,
 )
-from lowwater.cli.status import SessionLine, session_line, sessions_table, total_of
 from lowwater.cli.wording import amount, printable
 from lowwater.core.accounts.figures import Figures
 from lowwater.core.stored import Account
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput, BadSetting
-from lowwater.gateway.clients import client_of, started, upstream_in, written
+from lowwater.gateway.clients import client_of, shell_command, started, upstream_in
 from lowwater.gateway.options import (
     ANTHROPIC,
     OPENAI,
     OWN_TENANT,
-    Options,
+    GatewayOptions,
     is_loopback,
     new_capability,
     project_at,
@@ -105,7 +105,7 @@ def run(
     if shutil.which(command[0]) is None:
         raise BadInput(f"there is no program {command[0]!r} on the PATH: install it, or give its whole path")
     upstream = upstream_in(os.environ, client_of(command))
-    options = Options(
+    options = GatewayOptions(
         anthropic_upstream=upstream.anthropic,
         openai_upstream=upstream.openai,
         settings=settings.settings,
@@ -126,7 +126,7 @@ def run(
     raise typer.Exit(code)
 
 
-def _run_client(command: list[str], options: Options, store: Store) -> int:
+def _run_client(command: list[str], options: GatewayOptions, store: Store) -> int:
     """Run the client with a gateway in front of it and return its exit code; Ctrl-C goes to the client alone."""
     try:
         from lowwater.gateway.app import Gateway  # noqa: PLC0415  # an optional package
@@ -142,7 +142,7 @@ def _run_client(command: list[str], options: Options, store: Store) -> int:
                 client.command, env={**os.environ, **client.env}, check=False
             ).returncode
         except OSError as error:
-            raise BadInput(f"{written(command)} could not be started: {error.strerror}") from None
+            raise BadInput(f"{shell_command(command)} could not be started: {error.strerror}") from None
         finally:
             signal.signal(signal.SIGINT, before)
 
@@ -231,7 +231,7 @@ def serve(
             f"{host} can be reached by other machines, and {ACCESS_KEYS} names no keys: set it to one or several, separated by "
             "commas, which clients send as x-lowwater-key; or say --open-to-all"
         )
-    options = Options(
+    options = GatewayOptions(
         anthropic_upstream=anthropic_upstream or ANTHROPIC,
         openai_upstream=openai_upstream or OPENAI,
         settings=settings.settings,
@@ -259,7 +259,7 @@ def _access_keys() -> tuple[str, ...]:
     return tuple(key.strip() for key in os.environ.get(ACCESS_KEYS, "").split(",") if key.strip())
 
 
-def run_gateway(options: Options, store: str, *, host: str, port: int) -> None:
+def run_gateway(options: GatewayOptions, store: str, *, host: str, port: int) -> None:
     """Serve until a signal stops it; on a terminal, print the bill then."""
     try:
         from lowwater.gateway.app import Gateway  # noqa: PLC0415  # an optional package

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lowwater.adapters.models import load_registry
-from lowwater.cli.kept_sessions import (
+from lowwater.cli.stored_sessions import (
     StoreAddress,
     find_session,
     grid,
@@ -21,10 +21,10 @@ from lowwater.cli.kept_sessions import (
     print_page,
 )
 from lowwater.cli.wording import ago, amount, moment, on_one_line, share
-from lowwater.core.accounts.cadence import joined, turns_before
+from lowwater.core.accounts.cadence import joined, turns_before_events
 from lowwater.core.accounts.payback import Payback, paybacks
 from lowwater.core.events import Compaction
-from lowwater.core.policies.explanations import sentence
+from lowwater.core.policies.explanations import reason_sentence
 from lowwater.core.stored import Account, Listed
 from lowwater.core.wording import counted
 from lowwater.protocols import Store
@@ -113,7 +113,7 @@ def _is_part(account: Account, listed: Listed, known: dict[str, Listed]) -> bool
 
 def _told(account: Account) -> Iterator[CompactionLine]:
     bought = {number: each for each in paybacks(account, load_registry()) for number in each.numbers}
-    for event, turns in zip(account.events, turns_before(account), strict=True):
+    for event, turns in zip(account.events, turns_before_events(account), strict=True):
         if isinstance(event, Compaction):
             payback = bought.get(event.number) if event.mode != "shorten" else None
             yield CompactionLine(event=event, turn=turns + 1, payback=payback)
@@ -127,7 +127,7 @@ def _said(told: CompactionLine) -> dict[str, object]:
         "turn": told.turn,
         "model": event.model,
         "mode": event.mode,
-        "because": {**_reason(event), "said": sentence(event.because)},
+        "because": {**_reason(event), "said": reason_sentence(event.because)},
         "before": event.before,
         "after": max(0, event.after),
         "reclaimed": event.reclaimed,
@@ -139,7 +139,7 @@ def _said(told: CompactionLine) -> dict[str, object]:
         "summarizer": event.summarizer,
         "score": event.score,
         "rejected": [
-            {"by": each.by, "code": each.code, "missing": each.missing, "said": each.said}
+            {"by": each.by, "code": each.code, "missing": each.missing, "said": each.error}
             for each in event.rejected
         ],
         "summary_cost": event.cost,
@@ -182,7 +182,7 @@ def _page(
 
 def _lines(told: CompactionLine) -> Table:
     event, table = told.event, grid()
-    table.add_row("why", Text(f"{sentence(event.because)} ({event.because.code})"))
+    table.add_row("why", Text(f"{reason_sentence(event.because)} ({event.because.code})"))
     table.add_row(
         "prompt",
         Text(

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.text import Text
 
 from lowwater.adapters.models import load_registry
-from lowwater.cli.conversations import OpenedFile, draw, open_file
-from lowwater.cli.kept_sessions import fitted_block
+from lowwater.cli.conversations import OpenedFile, draw_contents, open_file
+from lowwater.cli.stored_sessions import fitted_block
 from lowwater.core.accounts.contents import Contents, contents
 from lowwater.core.formats.files import Conversation
 from lowwater.core.models.model import Model
@@ -71,7 +71,7 @@ def show(filled: Contents, *, title: str, context: int, notes: tuple[str, ...] =
     console = Console(highlight=False)
     width = min(console.width, 100)
     console.print(Text(title, style="bold"))
-    for block in draw(filled, context, width):
+    for block in draw_contents(filled, context, width):
         console.print(fitted_block(block, width), width=width)
     for note in notes:
         console.print(Text(f"\n{note}", style="yellow"), width=width)
@@ -96,5 +96,5 @@ def _as_json(opened: OpenedFile, filled: Contents, model: Model, tokenizer: Toke
         "assumptions": model.assumptions,
         "vocabulary": tokenizer.vocabulary,
         "contents": filled,
-    } | opened.told()
+    } | opened.as_json()
     return msgspec.json.format(msgspec.json.encode(said), indent=2).decode()

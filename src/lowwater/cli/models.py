@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lowwater.adapters.models import load_registry
-from lowwater.cli.kept_sessions import fitted_block
+from lowwater.cli.stored_sessions import fitted_block
 from lowwater.cli.wording import (
     cache_sentence,
     cliff_sentence,
@@ -31,9 +31,9 @@ from lowwater.cli.wording import (
     ratio_list,
     short,
 )
-from lowwater.core.models.model import CacheRules, Family, Model, Prices
+from lowwater.core.models.model import CacheRules, Model, ModelFamily, Prices
 from lowwater.core.models.names import is_suffix
-from lowwater.core.models.registry import How, Match, Registry
+from lowwater.core.models.registry import MatchQuality, ModelMatch, Registry
 from lowwater.errors import BadInput
 
 _VERSIONED = re.compile(r"([a-z]*)(\d+(?:\.\d+)*)[a-z]?")
@@ -146,7 +146,7 @@ def _table(members: Iterable[Model]) -> Table:
     return table
 
 
-def _card(match: Match, registry: Registry) -> Iterator[Table | Text | Padding]:
+def _card(match: ModelMatch, registry: Registry) -> Iterator[Table | Text | Padding]:
     """Yield everything known about one model."""
     model = match.model
     yield Text.assemble((model.name, "bold"), " · ", model.provider)
@@ -160,7 +160,7 @@ def _card(match: Match, registry: Registry) -> Iterator[Table | Text | Padding]:
     yield Padding(grid, (0, 0, 0, 2))
 
 
-def _model_facts(match: Match, registry: Registry) -> Iterator[tuple[str, str]]:
+def _model_facts(match: ModelMatch, registry: Registry) -> Iterator[tuple[str, str]]:
     model = match.model
     yield "asked for", match.spelling.asked
     yield "matched", how_matched(match)
@@ -186,7 +186,7 @@ def _model_facts(match: Match, registry: Registry) -> Iterator[tuple[str, str]]:
         yield "as of", model.as_of
 
 
-def _similar_names(match: Match, registry: Registry) -> list[str]:
+def _similar_names(match: ModelMatch, registry: Registry) -> list[str]:
     return get_close_matches(match.spelling.name, [model.name for model in registry.models], n=3)
 
 
@@ -311,7 +311,7 @@ class MatchShape(Struct, frozen=True, kw_only=True):
     """The output of `lowwater models NAME --json`."""
 
     asked: str
-    how: How
+    how: MatchQuality
     ignored_suffix: str
     model: ModelShape
 
@@ -320,10 +320,10 @@ class RegistryShape(Struct, frozen=True, kw_only=True):
     """The output of `lowwater models --json`."""
 
     models: tuple[ModelShape, ...]
-    families: tuple[Family, ...]
+    families: tuple[ModelFamily, ...]
 
 
-def match_json(match: Match) -> str:
+def match_json(match: ModelMatch) -> str:
     """Return a name and the model it was matched with as JSON."""
     return _encode(
         MatchShape(

@@ -15,11 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 from lowwater.adapters.models import load_registry, noon
-from lowwater.cli.kept_sessions import fitted_block
 from lowwater.cli.models import current_models
+from lowwater.cli.stored_sessions import fitted_block
 from lowwater.cli.wording import duration, short
 from lowwater.core.cache.lifetimes import Lifetimes
-from lowwater.core.costs.tuning import DEAD, By, Point, Shape, Tuning, limits_of, tuning_of
+from lowwater.core.costs.tuning import DEAD, Point, SessionShape, SummaryWay, Tuning, limits_of, tuning_of
 from lowwater.core.decisions import Currency
 from lowwater.core.limits import derive_limits
 from lowwater.core.models.model import Model
@@ -491,7 +491,7 @@ class RatioShape(Struct, frozen=True, kw_only=True):
 class WayShape(Struct, frozen=True, kw_only=True):
     """A way to get summaries: `break_even` and `best_every` in calls, `best_at` in tokens; null means never."""
 
-    by: By
+    by: SummaryWay
     model: str
     break_even: float | None
     best_every: float | None
@@ -546,7 +546,7 @@ class PresetShape(Struct, frozen=True, kw_only=True):
     provider: str
     as_of: str
     context_length: int
-    session: Shape
+    session: SessionShape
     ratios: RatioShape
     trigger: int
     trigger_share: float

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from lowwater.cli.command import say
-from lowwater.cli.kept_sessions import (
+from lowwater.cli.stored_sessions import (
     StoreAddress,
     command_line,
     complete_session,
@@ -27,14 +27,14 @@ from lowwater.cli.kept_sessions import (
 from lowwater.cli.wording import fitted, on_one_line, printable
 from lowwater.core.ledger import Ledger
 from lowwater.core.recall.recalled import (
-    Child,
     Expansion,
+    ExpansionLine,
     Recalled,
     RecalledMessage,
     names_messages,
     read_handle,
 )
-from lowwater.core.recall.search import counted as message_count
+from lowwater.core.recall.search import count_messages as message_count
 from lowwater.core.recall.search import first_line, widening, words_in
 from lowwater.core.recall.search import recall as search_ledger
 from lowwater.core.stored import Hit
@@ -50,7 +50,7 @@ _FOUND_BY = "bold yellow"
 _LIMIT = 5
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class FoundMessage(Struct, frozen=True, kw_only=True):
     """A message found, and its session."""
 
     session: str
@@ -58,7 +58,7 @@ class Found(Struct, frozen=True, kw_only=True):
 
 
 def found_page(
-    wanted: str, found: Sequence[Found], *, width: int, whole: bool, is_mixed: bool = False
+    wanted: str, found: Sequence[FoundMessage], *, width: int, whole: bool, is_mixed: bool = False
 ) -> Iterator[Text | Padding]:
     """Yield each message with those around it: `whole` or one line of each, with the session's name if `is_mixed`."""
     if not found:
@@ -89,7 +89,7 @@ def expansion_page(
         yield Text(f"{left:,} more: a higher --limit shows them", style="bright_black")
 
 
-def found_said(wanted: str, found: Sequence[Found], *, whole: bool) -> dict[str, object]:
+def found_json(wanted: str, found: Sequence[FoundMessage], *, whole: bool) -> dict[str, object]:
     """Return the messages found as JSON values; texts only if `whole`."""
     return {
         "wanted": wanted,
@@ -108,7 +108,7 @@ def found_said(wanted: str, found: Sequence[Found], *, whole: bool) -> dict[str,
     }
 
 
-def expansion_said(expansion: Expansion, messages: Sequence[Recalled]) -> dict[str, object]:
+def expansion_json(expansion: Expansion, messages: Sequence[Recalled]) -> dict[str, object]:
     """Return the content of a handle as JSON values."""
     return {
         "handle": expansion.handle,
@@ -118,7 +118,9 @@ def expansion_said(expansion: Expansion, messages: Sequence[Recalled]) -> dict[s
     }
 
 
-def _one(found: Found, wanted: str, width: int, *, whole: bool, is_mixed: bool) -> Iterator[Text | Padding]:
+def _one(
+    found: FoundMessage, wanted: str, width: int, *, whole: bool, is_mixed: bool
+) -> Iterator[Text | Padding]:
     one = found.recalled
     before = [near for near in one.near if near.number < one.number]
     after = [near for near in one.near if near.number > one.number]
@@ -149,7 +151,7 @@ def _around(near: Sequence[RecalledMessage], width: int) -> Iterator[Text]:
         yield _line(one.handle, one.who, one.tokens, said=said, width=width, style="bright_black")
 
 
-def _children(children: Sequence[Child], width: int) -> Iterator[Text]:
+def _children(children: Sequence[ExpansionLine], width: int) -> Iterator[Text]:
     for child in children:
         who = child.who if child.kind == "message" else f"summary of {child.messages:,}"
         yield _line(child.handle, who, child.tokens, said=child.first_line, width=width)
@@ -223,10 +225,10 @@ def recall(
                 _print_range(session, wanted, limit, whole=expand, json=json)
                 return
             recalled = session.recall(wanted, limit=limit or _LIMIT, near=around)
-            found = [Found(session=session.name, recalled=each) for each in recalled]
+            found = [FoundMessage(session=session.name, recalled=each) for each in recalled]
     whole = expand or is_handle
     if json:
-        print_json(found_said(wanted, found, whole=whole))
+        print_json(found_json(wanted, found, whole=whole))
         return
     print_page(found_page(wanted, found, width=page_width(), whole=whole, is_mixed=everywhere))
     if found and not whole:
@@ -234,7 +236,7 @@ def recall(
         print_command("The first one whole:", command_line(first, store=store))
 
 
-def _everywhere(store: Store, words: str, around: int, limit: int) -> Iterator[Found]:
+def _everywhere(store: Store, words: str, around: int, limit: int) -> Iterator[FoundMessage]:
     """Yield the best matches of all sessions, best first, without earlier answers of recall itself."""
     opened: dict[str, Ledger | None] = {}
     for hit in widening(lambda most: store.search(words, limit=most), limit):
@@ -244,7 +246,7 @@ def _everywhere(store: Store, words: str, around: int, limit: int) -> Iterator[F
         if ledger is not None:
             only = partial(_only, hit)
             for each in search_ledger(ledger, words, search=only, limit=1, near=around):
-                yield Found(session=hit.session, recalled=each)
+                yield FoundMessage(session=hit.session, recalled=each)
 
 
 def _only(hit: Hit, _words: str, _limit: int) -> Sequence[Hit]:
@@ -266,7 +268,7 @@ def _print_range(session: Session, handle: str, limit: int | None, *, whole: boo
     shown = replace(expansion, children=expansion.children[:limit])
     messages = session.recall(handle)[:limit] if whole else []
     if json:
-        print_json(expansion_said(shown, messages))
+        print_json(expansion_json(shown, messages))
     else:
         left = len(expansion.children) - len(shown.children)
         print_page(expansion_page(shown, messages, width=page_width(), left=left))

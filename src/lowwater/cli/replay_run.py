@@ -16,12 +16,12 @@ from rich.table import Table
 from rich.text import Text
 
 from lowwater.cli.command import INTERRUPTED, noting_interrupts, say
-from lowwater.cli.kept_sessions import page_width, print_json, print_page
+from lowwater.cli.stored_sessions import page_width, print_json, print_page
 from lowwater.cli.wording import amount, figure, from_the_end, on_one_line, printable, share, short
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput, BadSetting
 from lowwater.lab.pages.replay import Timelines, replay_page
-from lowwater.lab.replay.on_course import MATTERS, OPTIMUM, Kind, SessionResult
+from lowwater.lab.replay.course_replay import MATTERS, OPTIMUM, OutcomeKind, SessionResult
 from lowwater.lab.replay.parquet import ParquetFolder
 from lowwater.lab.replay.report import (
     PolicyFigures,
@@ -33,10 +33,10 @@ from lowwater.lab.replay.report import (
 )
 from lowwater.lab.replay.run import Engine, LocalEngine, RayEngine, RunFolder, replay_recordings
 from lowwater.lab.replay.script import ARMS, ASSUMED, NEUTRAL, PAUSE
-from lowwater.lab.replay.session import ENGINE_POLICIES, MAX_REPLAYED_CALLS, POLICY_NAMES, Options
-from lowwater.logs.importing import Progress, Skipped, recordings
+from lowwater.lab.replay.session import ENGINE_POLICIES, MAX_REPLAYED_CALLS, POLICY_NAMES, ReplayOptions
+from lowwater.logs.importers import Progress, Skipped, recordings
 
-_KINDS: tuple[Kind, ...] = ("course", "full")
+_KINDS: tuple[OutcomeKind, ...] = ("course", "full")
 _OURS = "rent-or-buy"
 _WIDE = 100
 _SHOWN, _SHOWN_UNREAD = 10, 3
@@ -80,7 +80,7 @@ def _heading(report: ReplayReport) -> Text:
     )
 
 
-def _lines(policies: Sequence[PolicyReport], first: str, *, of: Kind) -> list[_Line]:
+def _lines(policies: Sequence[PolicyReport], first: str, *, of: OutcomeKind) -> list[_Line]:
     lines = [
         _Line(policy=each.policy, figures=arms[first], others=arms)
         for each in policies
@@ -270,11 +270,11 @@ def replay_all(wanted: Wanted) -> None:
         raise SystemExit(INTERRUPTED)
 
 
-def options_for(wanted: Wanted) -> Options:
+def options_for(wanted: Wanted) -> ReplayOptions:
     """Return the replay's options."""
     policies = wanted.policies or POLICY_NAMES
     by_word: dict[tuple[str, ...], tuple[str, ...]] = {("all",): tuple(ENGINE_POLICIES), ("none",): ()}
-    return Options(
+    return ReplayOptions(
         model=wanted.model,
         policies=policies if OPTIMUM in policies else (*policies, OPTIMUM),
         full=by_word.get(wanted.full, wanted.full),
@@ -333,7 +333,7 @@ def _tables(place: Path | None) -> AbstractContextManager[ParquetFolder | None]:
 
 def _play(
     wanted: Wanted,
-    options: Options,
+    options: ReplayOptions,
     engine: Engine,
     takers: Sequence[_Taker],
     on_skipped: Callable[[Skipped], None],
@@ -361,7 +361,7 @@ def _play(
 
 def _results(
     wanted: Wanted,
-    options: Options,
+    options: ReplayOptions,
     engine: Engine,
     shown: _Shown,
     on_skipped: Callable[[Skipped], None],

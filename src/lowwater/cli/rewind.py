@@ -8,8 +8,8 @@ from msgspec import Struct
 from rich.text import Text
 
 from lowwater.cli.checkpoints import checkpoint_named
-from lowwater.cli.diff import difference_lines, difference_said
-from lowwater.cli.kept_sessions import (
+from lowwater.cli.diff import difference_json, difference_lines
+from lowwater.cli.stored_sessions import (
     SessionName,
     StoreAddress,
     command_line,
@@ -121,5 +121,5 @@ def _said(done: Done) -> dict[str, object]:
         "discard_later": done.discard_later,
         "dry_run": done.is_dry_run,
         "undo": done.undo or None,
-        "changes": difference_said(done.changes, full=False),
+        "changes": difference_json(done.changes, full=False),
     }

@@ -14,7 +14,8 @@ from rich.text import Text
 from lowwater.adapters.models import load_registry
 from lowwater.cli.command import with_settings
 from lowwater.cli.efficiency import costs_sentence, payback_sentence
-from lowwater.cli.kept_sessions import (
+from lowwater.cli.sessions.listing import costs_of
+from lowwater.cli.stored_sessions import (
     EMPTY,
     LABEL,
     StoreAddress,
@@ -31,11 +32,10 @@ from lowwater.cli.kept_sessions import (
     print_json,
     print_page,
 )
-from lowwater.cli.sessions.listing import costs_of
 from lowwater.cli.tables import Plot, draw_plot, unclipped
 from lowwater.cli.wording import ago, amount, cache_state, figure, on_one_line, share, short
-from lowwater.core.accounts.advice import sentence
-from lowwater.core.accounts.cadence import Cadence, cadence, turns_before
+from lowwater.core.accounts.advice import advice_sentence
+from lowwater.core.accounts.cadence import Cadence, cadence, turns_before_events
 from lowwater.core.accounts.efficiency import Efficiency, compactions, efficiency
 from lowwater.core.accounts.figures import Figures, Gathered, figures
 from lowwater.core.accounts.payback import paybacks
@@ -76,7 +76,7 @@ class SessionFigures(Struct, frozen=True, kw_only=True):
     @property
     def compacted_before(self) -> list[int]:
         """For each compaction, the number of turns before it."""
-        events = zip(self.account.events, turns_before(self.account), strict=True)
+        events = zip(self.account.events, turns_before_events(self.account), strict=True)
         return [turns for event, turns in events if isinstance(event, Compaction)]
 
 
@@ -182,7 +182,8 @@ def _session_json(shown: SessionFigures) -> dict[str, object]:
             "net": found.total.net,
             "repayment": found.repayment,
             "advice": [
-                {"code": each.code, "facts": each.facts, "said": sentence(each)} for each in found.advice
+                {"code": each.code, "facts": each.facts, "said": advice_sentence(each)}
+                for each in found.advice
             ],
         },
         "cadence": shown.cadence,
@@ -216,7 +217,7 @@ def session_page(shown: SessionFigures, *, width: int, now: float) -> Iterator[T
         yield Text()
         yield paced
     for each in shown.efficiency.advice:
-        yield Text(f"\n{sentence(each)}", style="yellow")
+        yield Text(f"\n{advice_sentence(each)}", style="yellow")
 
 
 def _title(shown: SessionFigures, width: int, now: float) -> Iterator[Text]:

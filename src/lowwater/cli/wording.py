@@ -9,13 +9,22 @@ from pathlib import PurePath
 from msgspec import Struct, structs
 from rich.cells import cell_len, set_cell_size
 
-from lowwater.core.accounts.advice import dollars as advice_dollars
+from lowwater.core.accounts.advice import advice_dollars
 from lowwater.core.events import TurnRecord
-from lowwater.core.models.model import CacheRules, Cliff, Marks, Model, Prices, Steps, Uncached, Units
-from lowwater.core.models.registry import Match
+from lowwater.core.models.model import (
+    CacheRules,
+    Cliff,
+    MarkedPrefixes,
+    Model,
+    Prices,
+    SteppedPrefixes,
+    Uncached,
+    Units,
+)
+from lowwater.core.models.registry import ModelMatch
 from lowwater.errors import BadInput
 from lowwater.lab.audit.findings import AuditedSession, Cause
-from lowwater.settings.fitting import shown
+from lowwater.settings.coercion import shown
 
 UNKNOWN = "unknown"
 _SECONDS = {"m": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400}
@@ -205,7 +214,7 @@ def lifetime(cache: CacheRules) -> str:
 def matching(cache: CacheRules) -> str:
     """Return in a few words how the cache matches a prefix."""
     match cache.matching:
-        case Marks(max_marks=most, lookback_blocks=blocks, lookback_marks=marks, unmarked=unmarked):
+        case MarkedPrefixes(max_marks=most, lookback_blocks=blocks, lookback_marks=marks, unmarked=unmarked):
             back = f", each looks back {blocks} blocks" if blocks else ""
             newest = f", the newest {marks} are looked at" if marks else ""
             by_itself = {
@@ -214,11 +223,11 @@ def matching(cache: CacheRules) -> str:
                 "instead": "; automatic without marks",
             }
             return f"up to {most} marks{back}{newest}{by_itself[unmarked]}"
-        case Steps(tokens=None):
+        case SteppedPrefixes(tokens=None):
             return "automatic, longest prefix"
-        case Steps(tokens=1):
+        case SteppedPrefixes(tokens=1):
             return "automatic, longest prefix to the token"
-        case Steps(tokens=tokens):
+        case SteppedPrefixes(tokens=tokens):
             return f"automatic, longest prefix in steps of {tokens} tokens"
         case Units():
             return "automatic, whole stored units"
@@ -251,7 +260,9 @@ def cache_state(records: Sequence[TurnRecord], model: Model, now: float) -> str:
     if last.model != model.name:
         return f"; cold: {called}, to {last.model}"
     usage = last.usage
-    marked_only = isinstance(model.cache.matching, Marks) and model.cache.matching.unmarked == "uncached"
+    marked_only = (
+        isinstance(model.cache.matching, MarkedPrefixes) and model.cache.matching.unmarked == "uncached"
+    )
     if marked_only and usage is not None and usage.prompt == usage.uncached:
         return f"; cold: the last call, {ago(last.at, now)}, left nothing in it"
     is_long = usage is not None and usage.cache_write_long > 0
@@ -262,7 +273,7 @@ def cache_state(records: Sequence[TurnRecord], model: Model, now: float) -> str:
     return f"; warm for {span(left)} more" if left >= 0 else f"; cold: {called}, kept {span(lifetime)}"
 
 
-def how_matched(match: Match) -> str:
+def how_matched(match: ModelMatch) -> str:
     """Return a sentence on how a name was matched with a model."""
     dropped = f"; {match.suffix!r} does not change the model" if match.suffix else ""
     match match.how:

@@ -62,7 +62,7 @@ class Response(Struct, frozen=True, kw_only=True):
     """The usage of the call that gave the answer; None if the provider did not report it."""
     others: tuple[Usage, ...] = ()
     """The usage of further calls the provider made by itself, each billed by its own size: compactions, server-side tools."""
-    cache_told: bool = True
+    reports_cache: bool = True
     """Whether the usage says how much was read from the cache; if not, a zero means nothing."""
     list_price: bool = True
     """Whether all of it was billed at the requested model's list prices: no other model, no other service tier."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from math import isfinite
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct
 
@@ -24,6 +24,67 @@ class Reason(Struct, frozen=True, kw_only=True, rename=stored_as("reason"), forb
 
     code: str
     facts: dict[str, Fact] = {}
+
+
+ReasonCode = Literal[
+    # keeping
+    "disabled",
+    "policy-never",
+    "below-threshold",
+    "below-hygiene",
+    "too-few-messages",
+    "nothing-offered",
+    "nothing-by-hand",
+    "no-leaf-offered",
+    "prune-alone-too-small",
+    "prune-alone-falls-short",
+    "too-little-raw",
+    "budget-headroom",
+    "cache-aware",
+    "does-not-fit",
+    "too-many-bytes",
+    "ceiling-out-of-reach",
+    "irreducible",
+    "rent-cannot-be-due",
+    "undone",
+    "rent-rests",
+    "nothing-to-buy",
+    "rent-below-price",
+    "too-young-to-pay",
+    "cooling-down",
+    # compacting
+    "by-hand",
+    "wall",
+    "wall-into-tail",
+    "ceiling-into-tail",
+    "byte-limit",
+    "cliff",
+    "rent-paid",
+    "waiting-in-vain",
+    "free-now",
+    "summary-due",
+    "prune-suffices",
+    "prune-falls-short",
+    "prune-too-small",
+    "prune-and-summary",
+    "leaf-due",
+    "leaf-pressure",
+    "full-sweep",
+    "cooling-down-prune",
+    # after a compaction that did not make the prompt smaller
+    "not-smaller",
+    # truncating tool results on arrival
+    "too-large-at-the-door",
+    "no-room-at-the-door",
+    # after the provider refused a request
+    "images-refused",
+]
+CODES: tuple[ReasonCode, ...] = get_args(ReasonCode)
+
+
+def because(code: ReasonCode, **facts: Fact) -> Reason:
+    """Return a reason with this code and the numbers that were compared."""
+    return Reason(code=code, facts=facts)
 
 
 class Keep(
@@ -61,7 +122,7 @@ class PricedPlan(Struct, frozen=True, kw_only=True):
     plan: tuple[Proposal, ...]
     removes: int
     """Tokens it removes from the prompt, in the model's count."""
-    kept: int
+    still_cached: int
     """Tokens of the prefix that the cache would still hold."""
     rewritten: int
     """Tokens after the first change that have to be written to the cache again."""
@@ -116,23 +177,23 @@ def best_of(plans: Iterable[PricedPlan]) -> PricedPlan | None:
 
 
 class Candidates(Struct, frozen=True, kw_only=True):
-    """The plans that can be bought now, with their prices; no bargains if the mechanisms were not asked."""
+    """The plans that can be bought now, with their prices; no plans if the mechanisms were not asked."""
 
     currency: Currency
     warm: Warm
     hit: int
     """Tokens of the unchanged prompt that the cache should hold."""
-    kept: int
+    unchanged_cost: int
     """The cost of the next call with the prompt unchanged."""
-    bargains: tuple[PricedPlan, ...] = ()
+    plans: tuple[PricedPlan, ...] = ()
     most_rent: int | None = None
     """An upper bound on the rent paid for any plan; None if unknown."""
     least_price: int | None = None
     """A lower bound on the price of any plan; None if unknown."""
-    held: int = 0
+    paused_calls: int = 0
     """For how many more calls nothing is bought, because the user undid a compaction."""
-    rests: bool = False
-    """Whether the bargains are those of an earlier turn: nothing was nearly due then, and little has changed since."""
+    is_from_earlier_turn: bool = False
+    """Whether the plans are those of an earlier turn: nothing was nearly due then, and little has changed since."""
 
     @property
     def is_quiet(self) -> bool:
@@ -189,7 +250,7 @@ class DecisionContext(Struct, frozen=True, kw_only=True):
     tool_share: float = 0.0
     """Share of the view that is tool output."""
     past: Past = Past()
-    market: Candidates | None = None
+    candidates: Candidates | None = None
     """The priced plans, for a policy that compares prices; None for the others."""
 
     @property
@@ -224,7 +285,7 @@ def scaled(counted: int, scale: float) -> int:
     return round(scale * counted) if isfinite(scale) and scale > 0 else counted
 
 
-def counted(tokens: int, scale: float) -> int:
+def unscaled(tokens: int, scale: float) -> int:
     """Return the model's tokens as counted tokens; a scale that is not a positive number counts as 1."""
     return int(tokens / scale) if isfinite(scale) and scale > 0 else tokens
 

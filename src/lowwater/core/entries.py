@@ -140,11 +140,11 @@ class Compacted(
     rename=stored_as("compacted"),
     forbid_unknown_fields=True,
 ):
-    """The view consists of `stands`, in order, from now on; the ledger still has every message."""
+    """The view consists of `items`, in order, from now on; the ledger still has every message."""
 
     at: float
     mechanisms: tuple[str, ...]
-    stands: tuple[ViewItem, ...]
+    items: tuple[ViewItem, ...]
 
 
 class Rewound(
@@ -168,7 +168,10 @@ class Retracted(
     rename=stored_as("taken_back"),
     forbid_unknown_fields=True,
 ):
-    """The client no longer has these messages: they leave the view, and earlier compactions stay in effect."""
+    """The client took these messages back: they leave the view, unless a rewind has removed them already, and are not recalled.
+
+    Compactions of other messages stay in effect.
+    """
 
     at: float
     numbers: tuple[int, ...]

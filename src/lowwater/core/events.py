@@ -1,4 +1,4 @@
-"""What is recorded about a session: a record of each turn, and an event for each compaction and each one not made."""
+"""What is recorded about a session: a record of each turn, and an event for each compaction that was decided and each that was not."""
 
 from typing import Literal
 
@@ -52,7 +52,7 @@ class Rejected(Struct, frozen=True, kw_only=True, rename=stored_as("rejected"), 
     """How many critical references it lacks."""
     first_missing: tuple[str, ...]
     """The first five of them. They are content of messages and must not be logged."""
-    said: str = ""
+    error: str = ""
     """Why there is no summary at all, without any content of messages; empty if there is one."""
 
 

@@ -87,6 +87,8 @@ class Ledger(Struct, frozen=True, kw_only=True):
     """Each compaction, rewind and named checkpoint, oldest first."""
     preambles: AppendOnlyList[int] = AppendOnlyList()
     """The positions of the entries that changed the system prompt or the tools, in order."""
+    retractions: AppendOnlyList[int] = AppendOnlyList()
+    """The positions of the entries in which the client took messages back, in order."""
     vocabulary: str = ""
     bygone: PastViews | None = None
     """The earlier views of a reopened ledger; None if all of it is in memory."""
@@ -106,11 +108,17 @@ class Ledger(Struct, frozen=True, kw_only=True):
                 view = self._advance(self.view, entry, len(self.messages))
                 preambles = self.preambles.append(len(self.entries))
                 return replace(self, entries=entries, view=view, preambles=preambles)
-            case ModelChanged() | Retracted():
+            case ModelChanged():
                 view = self._advance(self.view, entry, len(self.messages))
                 return replace(self, entries=entries, view=view)
+            case Retracted():
+                view = self._advance(self.view, entry, len(self.messages))
+                retractions = self.retractions.append(len(self.entries))
+                return replace(self, entries=entries, view=view, retractions=retractions)
             case Compacted():
-                view = self.view.showing(resolve_items(entry.stands, self.messages), whole=self.view.whole)
+                view = self.view.showing(
+                    resolve_items(entry.items, self.messages), original_tokens=self.view.original_tokens
+                )
                 saved = self._save(entry.at, "compacted", view)
                 return replace(self, entries=entries, view=view, saved=saved)
             case Rewound():
@@ -136,6 +144,15 @@ class Ledger(Struct, frozen=True, kw_only=True):
         """Return all messages ever appended, in order, as they came."""
         return [numbered.message for numbered in self.messages]
 
+    def retracted(self) -> frozenset[int]:
+        """Return the numbers of the messages that the client took back, without those that are in the view again."""
+        numbers: set[int] = set()
+        for position in self.retractions:
+            entry = self.entries[position]
+            assert isinstance(entry, Retracted)
+            numbers.update(entry.numbers)
+        return frozenset(numbers - self.view.shown_numbers()) if numbers else frozenset()
+
     def view_at(self, position: int) -> View:
         """Return the view as it was when the ledger had `position` entries."""
         return self._past_view(position).view
@@ -159,7 +176,10 @@ class Ledger(Struct, frozen=True, kw_only=True):
                 new = original_items(self.messages, message_count + 1, message_count + len(entry.messages))
                 size = sum(entry.tokens)
                 return replace(
-                    view, items=view.items.extend(new), tokens=view.tokens + size, whole=view.whole + size
+                    view,
+                    items=view.items.extend(new),
+                    tokens=view.tokens + size,
+                    original_tokens=view.original_tokens + size,
                 )
             case PreambleChanged():
                 return replace(view, system=entry.system, tools=entry.tools, preamble_tokens=entry.tokens)
@@ -172,8 +192,8 @@ class Ledger(Struct, frozen=True, kw_only=True):
         past = self._past_view(entry.to)
         if entry.discard_later:
             return past.view
-        restored = restore(past.view, self.view, self.messages, message_count=past.message_count)
-        return self.view.showing(restored.items, whole=restored.whole)
+        restored = restore_view(past.view, self.view, self.messages, message_count=past.message_count)
+        return self.view.showing(restored.items, original_tokens=restored.original_tokens)
 
     def _past_view(self, position: int) -> PastView:
         """Return the view at `position`: start from the nearest saved view before it and replay the entries since."""
@@ -278,14 +298,21 @@ def _shown_messages(view_item: ViewItem) -> Iterable[int]:
             return ()
 
 
+def next_compaction_number(ledger: Ledger) -> int:
+    """Return the number of the next compaction; the checkpoint before it has the same number."""
+    return 1 + sum(saved.kind == "compacted" for saved in ledger.saved)
+
+
 class Restored(NamedTuple):
     """The items of a view after a rewind, and the size of all messages they stand for."""
 
     items: list[Item]
-    whole: int
+    original_tokens: int
 
 
-def restore(past: View, now: View, messages: AppendOnlyList[Numbered], *, message_count: int) -> Restored:
+def restore_view(
+    past: View, now: View, messages: AppendOnlyList[Numbered], *, message_count: int
+) -> Restored:
     """Return the items of `past`, followed by the messages of `now` that are newer than the first `message_count`.
 
     What an earlier rewind discarded stays discarded.
@@ -295,7 +322,9 @@ def restore(past: View, now: View, messages: AppendOnlyList[Numbered], *, messag
         for first, last in _runs(sorted(number for number in now.shown_numbers() if number > message_count))
         for item in original_items(messages, first, last)
     ]
-    return Restored(items=[*past.items, *later], whole=past.whole + sum(item.tokens for item in later))
+    return Restored(
+        items=[*past.items, *later], original_tokens=past.original_tokens + sum(item.tokens for item in later)
+    )
 
 
 def _without_messages(view: View, numbers: Iterable[int], messages: AppendOnlyList[Numbered]) -> View:
@@ -304,7 +333,7 @@ def _without_messages(view: View, numbers: Iterable[int], messages: AppendOnlyLi
     kept = [item for item in view.items if isinstance(item, Summary) or item.number not in gone]
     shown = {item.number for item in view.items if not isinstance(item, Summary)}
     lost = sum(_numbered_message(messages, number).tokens for number in gone & shown)
-    return view.showing(kept, whole=view.whole - lost)
+    return view.showing(kept, original_tokens=view.original_tokens - lost)
 
 
 def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:

@@ -1,7 +1,7 @@
 """Reopening a stored ledger: views are rebuilt from its landmarks, and messages stay in the store until something reads them."""
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from lowwater.core.entries import (
@@ -23,7 +23,7 @@ from lowwater.core.ledger import (
     Saved,
     original_items,
     resolve_items,
-    restore,
+    restore_view,
 )
 from lowwater.core.sequences import AppendOnlyList, LazySequence
 from lowwater.core.stored import Landmark, LandmarkKind, Outline
@@ -43,6 +43,7 @@ def reopen(outline: Outline, entries: LazySequence[Entry], messages: LazySequenc
         preambles=AppendOnlyList(
             each.position for each in outline.landmarks if each.kind == "preamble_changed"
         ),
+        retractions=AppendOnlyList(each.position for each in outline.landmarks if each.kind == "taken_back"),
         vocabulary=opened.vocabulary if isinstance(opened, Opened) else "",
         bygone=past,
     )
@@ -125,7 +126,7 @@ class _StoredViews:
             tools=preamble.tools if preamble else b"",
             preamble_tokens=preamble.tokens if preamble else 0,
         )
-        return view.showing(self._items_at(position), whole=self._whole_at(position))
+        return view.showing(self._items_at(position), original_tokens=self._original_tokens_at(position))
 
     def _items_at(self, position: int) -> list[Item]:
         """Start where the view was last replaced, add the messages since, and leave out those that were retracted."""
@@ -139,7 +140,7 @@ class _StoredViews:
     def _items_after(self, landmark: Landmark) -> Iterable[Item]:
         match entry := self._entries[landmark.position]:
             case Compacted():
-                return resolve_items(entry.stands, self._messages)
+                return resolve_items(entry.items, self._messages)
             case Rewound(discard_later=True):
                 return self._view(entry.to).items
             case Rewound():
@@ -147,25 +148,25 @@ class _StoredViews:
             case _:
                 raise IllegalEntry(f"entry {landmark.position} is not what the outline says")
 
-    def _whole_at(self, position: int) -> int:
+    def _original_tokens_at(self, position: int) -> int:
         """Return the size of all messages a view stands for.
 
         Appended messages add to it, retracted ones are subtracted, and a compaction changes nothing. A rewind continues from
         the size at the position it went back to.
         """
-        whole = 0
+        total = 0
         while True:
             landmark = self._last(position, "rewound")
             start = 0 if landmark is None else landmark.position
-            gone = self._retracted(start, position)
-            whole += self._total(position).tokens - sum(self._messages[n - 1].tokens for n in gone)
+            gone = self._retracted(start, position).difference(self._left_by(landmark))
+            total += self._total(position).tokens - sum(self._messages[n - 1].tokens for n in gone)
             if landmark is None:
-                return whole
-            whole -= landmark.tokens
+                return total
+            total -= landmark.tokens
             entry = self._entries[landmark.position]
             assert isinstance(entry, Rewound)
             if not entry.discard_later:
-                return whole + self._restored(landmark, entry).whole
+                return total + self._restored(landmark, entry).original_tokens
             position = entry.to
 
     def _rewind_keeping_later(self, position: int) -> Landmark | None:
@@ -188,9 +189,16 @@ class _StoredViews:
                 gone.update(entry.numbers)
         return gone
 
+    def _left_by(self, landmark: Landmark | None) -> Collection[int]:
+        """Return the numbers of the messages that a rewind itself removed from the view."""
+        entry = None if landmark is None else self._entries[landmark.position]
+        if landmark is None or not isinstance(entry, Rewound) or not entry.discard_later:
+            return ()
+        return range(self._total(entry.to).messages + 1, landmark.messages + 1)
+
     def _restored(self, landmark: Landmark, entry: Rewound) -> Restored:
         past, now = self._view(entry.to), self._view(landmark.position)
-        return restore(past, now, self._messages, message_count=self._total(entry.to).messages)
+        return restore_view(past, now, self._messages, message_count=self._total(entry.to).messages)
 
     def _preamble_at(self, position: int) -> PreambleChanged | None:
         while (landmark := self._last(position, "preamble_changed", "rewound")) is not None:

@@ -7,7 +7,17 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from lowwater.core.messages import AnyPart, Format, Message, Text, ToolCall, ToolResult, block_in
+from lowwater.core.messages import (
+    AnyPart,
+    Message,
+    Text,
+    ToolCall,
+    ToolResult,
+    block_in,
+    format_of,
+    repeats_call_ids,
+    with_unique_call_ids,
+)
 from lowwater.errors import IllegalView
 
 STUB = "[no result was recorded for this call]"
@@ -23,26 +33,26 @@ class _Broken(Struct, frozen=True, kw_only=True):
     """The results that do not directly follow their call: part indexes by message index."""
     missing: dict[int, list[ToolResult]]
     """The results that have to be inserted after a message with calls: those found later in the list, and stubs."""
-    twice: int | None
-    """The first message that uses a call id twice; None if none does."""
 
 
 def made_legal(messages: Sequence[Message]) -> list[Message]:
     """Return the messages, repaired if necessary, or raise IllegalView if that does not help."""
+    messages = with_unique_call_ids(messages)
     broken = _find_broken(messages)
     if broken.misplaced or broken.missing:
         mended = _mended(messages, broken)
         refuse_illegal(mended)
         return mended
-    _refuse_irreparable(messages, broken)
-    return list(messages)
+    _refuse_without_ask(messages)
+    return messages
 
 
 def mend(messages: Sequence[Message]) -> list[Message]:
     """Return the messages without results that have no call, with late results moved to their call, and stubs for missing ones.
 
-    Messages that are in order are not changed.
+    A call whose id an earlier call has gets a new id, and so does its result. Messages that are in order are not changed.
     """
+    messages = with_unique_call_ids(messages)
     return _mended(messages, _find_broken(messages))
 
 
@@ -50,7 +60,7 @@ def _mended(messages: Sequence[Message], broken: _Broken) -> list[Message]:
     mended: list[Message] = []
     pending: list[ToolResult] = []
     # Anthropic takes results as parts of a user message, the OpenAI formats as messages of their own.
-    in_users, dropped = _format_of(messages) == "anthropic", False
+    in_users, dropped = format_of(messages) == "anthropic", False
     for index, message in enumerate(messages):
         kept = _without(message, broken.misplaced.get(index, ()))
         if pending and kept is not None and kept.role == "user" and (kept.results or in_users):
@@ -84,7 +94,7 @@ def _separate(mended: list[Message], message: Message) -> Message:
     return message
 
 
-def begun_by_user(messages: Sequence[Message]) -> list[Message]:
+def begin_with_user(messages: Sequence[Message]) -> list[Message]:
     """Return the messages as Anthropic accepts them: beginning with a user message or the provider's own compaction block."""
     first = messages[0] if messages else None
     if first is None or first.role != "assistant" or block_in(first):
@@ -93,9 +103,11 @@ def begun_by_user(messages: Sequence[Message]) -> list[Message]:
 
 
 def refuse_illegal(messages: Sequence[Message]) -> None:
-    """Raise IllegalView unless there is something to answer and every call is directly followed by its result."""
+    """Raise IllegalView unless there is something to answer, and each call has its own id and its result directly after it."""
+    _refuse_without_ask(messages)
+    if repeats_call_ids(messages):
+        raise IllegalView("two calls of the view have the same id: give each call an id of its own")
     broken = _find_broken(messages)
-    _refuse_irreparable(messages, broken)
     for index, at in broken.misplaced.items():
         result = messages[index].parts[at[0]]
         assert isinstance(result, ToolResult)
@@ -108,22 +120,18 @@ def refuse_illegal(messages: Sequence[Message]) -> None:
         )
 
 
-def _refuse_irreparable(messages: Sequence[Message], broken: _Broken) -> None:
-    """Raise IllegalView for what cannot be repaired."""
+def _refuse_without_ask(messages: Sequence[Message]) -> None:
+    """Raise IllegalView if there is nothing to answer, which cannot be repaired."""
     if all(message.role in {"system", "developer"} for message in messages):
         what = "holds only instructions" if messages else "is empty"
         raise IllegalView(f"the view {what}: append a user message first")
-    if broken.twice is not None:
-        raise IllegalView(
-            f"message {broken.twice} of the view uses the id of a call twice: give each call an id of its own"
-        )
 
 
 def _find_broken(messages: Sequence[Message]) -> _Broken:
     misplaced: dict[int, list[int]] = {}
     missing: dict[int, list[ToolResult]] = {}
     calling: dict[str, int] = {}
-    group, twice = -1, None
+    group = -1
     for index, message in enumerate(messages):
         answers = False
         calls: list[ToolCall] = []
@@ -138,15 +146,13 @@ def _find_broken(messages: Sequence[Message]) -> _Broken:
             elif isinstance(part, ToolCall):
                 calls.append(part)
         group = group if answers and message.role != "assistant" else -1
-        if twice is None and len(calls) > 1 and len({call.id for call in calls}) < len(calls):
-            twice = index
         for call in calls:
             if call.id in calling:
                 missing.setdefault(calling[call.id], []).append(_stub(call.id))
             calling[call.id] = group = index
     for call_id, index in calling.items():
         missing.setdefault(index, []).append(_stub(call_id))
-    return _Broken(misplaced=misplaced, missing=missing, twice=twice)
+    return _Broken(misplaced=misplaced, missing=missing)
 
 
 def _stub(call_id: str) -> ToolResult:
@@ -157,14 +163,11 @@ def _without(message: Message, misplaced: Sequence[int]) -> Message | None:
     """Return the message without some of its parts; None if that leaves nothing of it."""
     if not misplaced:
         return message
-    parts: list[AnyPart] = [part for at, part in enumerate(message.parts) if at not in misplaced]
+    gone = frozenset(misplaced)
+    parts: list[AnyPart] = [part for at, part in enumerate(message.parts) if at not in gone]
     return message.with_parts(parts) if parts else None
 
 
 def _answer(results: Sequence[ToolResult], messages: Sequence[Message]) -> Message:
     """Return results as a message in the conversation's format."""
-    return Message(role="user" if _format_of(messages) == "anthropic" else "tool", parts=tuple(results))
-
-
-def _format_of(messages: Sequence[Message]) -> Format | None:
-    return next((message.wire.format for message in messages if message.wire is not None), None)
+    return Message(role="user" if format_of(messages) == "anthropic" else "tool", parts=tuple(results))

@@ -1,12 +1,14 @@
 """One conversation message: its parts, its identity, and the provider's own compaction block as a part."""
 
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
+from itertools import pairwise
 from typing import ClassVar, Literal
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from lowwater.core.stored_form import stored_as
 from lowwater.core.strict_json import canonical_json
@@ -343,7 +345,228 @@ def block_in(message: Message) -> bytes:
             return b""
 
 
-def said_in(message: Message) -> str:
+def message_text(message: Message) -> str:
     """Return a message's own text, or the text of its compaction block if it is one."""
     block = read_block(message.parts[0]) if block_in(message) else None
     return message.text if block is None else block.content or ""
+
+
+def sent_from(messages: Sequence[Message]) -> int:
+    """Return the index of the first message to send: a signed block that came alone goes first, without what precedes it."""
+    at = newest_block(messages)
+    if at is None or len(messages[at].parts) > 1:
+        return 0
+    block = read_block(messages[at].parts[0])
+    return at if block is not None and block.signature else 0
+
+
+# Groups: messages that belong together
+
+
+class Span(Struct, frozen=True, kw_only=True, rename=stored_as("span"), forbid_unknown_fields=True):
+    """The messages at indexes `start` to `stop`, the latter not included."""
+
+    start: int
+    stop: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+
+def groups(messages: Sequence[Message]) -> list[Span]:
+    """Partition `messages` into groups that must not be split.
+
+    An assistant message with tool calls forms a group with everything up to the last of its results, wherever a client
+    put that; any other message is a group of its own.
+    """
+    return [Span(start=start, stop=stop) for start, stop in pairwise(legal_cuts(messages))]
+
+
+def legal_cuts(messages: Sequence[Message]) -> list[int]:
+    """Return the indexes at which `messages` may be cut without splitting a group, including both ends."""
+    results_end = _results_end(messages)
+    cuts = [0]
+    stop = 0
+    for index in range(len(messages)):
+        stop = max(stop, index + 1, results_end.get(index, 0))
+        if stop == index + 1:
+            cuts.append(stop)
+    return cuts
+
+
+def _results_end(messages: Sequence[Message]) -> dict[int, int]:
+    """Return, for each message whose calls have results, the index after the last of these."""
+    owner: dict[str, int] = {}
+    ends: dict[int, int] = {}
+    for index, message in enumerate(messages):
+        for part in message.parts:
+            if isinstance(part, ToolResult):
+                if part.call_id in owner:
+                    ends[owner[part.call_id]] = index + 1
+            elif isinstance(part, ToolCall):
+                owner[part.id] = index
+    return ends
+
+
+def turns(messages: Sequence[Message]) -> list[Span]:
+    """Partition `messages` into turns, each of which ends with an answer of the model.
+
+    What follows the last answer is the turn in progress.
+    """
+    spans: list[Span] = []
+    start = 0
+    for index, message in enumerate(messages):
+        if message.role == "assistant":
+            spans.append(Span(start=start, stop=index + 1))
+            start = index + 1
+    if start < len(messages):
+        spans.append(Span(start=start, stop=len(messages)))
+    return spans
+
+
+class Unpaired(Struct, frozen=True, kw_only=True):
+    """Calls and results that do not pair up, each as message index and call id."""
+
+    calls: tuple[tuple[int, str], ...]
+    """Calls that other messages follow, but never their result."""
+    results: tuple[tuple[int, str], ...]
+    """Results whose call does not come before them."""
+    repeated: tuple[tuple[int, str], ...]
+    """Calls and results that use an id again."""
+
+    def __bool__(self) -> bool:
+        return bool(self.calls or self.results or self.repeated)
+
+
+def unpaired(messages: Sequence[Message]) -> Unpaired:
+    """Return calls without results, results without calls, and ids used twice; the newest calls may still be open."""
+    called: dict[str, int] = {}
+    answered: set[str] = set()
+    orphans: list[tuple[int, str]] = []
+    repeated: list[tuple[int, str]] = []
+    newest_call = -1
+    for index, message in enumerate(messages):
+        for result in message.results:
+            if result.call_id not in called:
+                orphans.append((index, result.call_id))
+            elif result.call_id in answered:
+                repeated.append((index, result.call_id))
+            answered.add(result.call_id)
+        for call in message.calls:
+            newest_call = index
+            if call.id in called:
+                repeated.append((index, call.id))
+            called[call.id] = index
+            answered.discard(call.id)
+    followed = any(message.role == "assistant" for message in messages[newest_call + 1 :])
+    open_calls = tuple(
+        (index, call_id)
+        for call_id, index in called.items()
+        if call_id not in answered and (index != newest_call or followed)
+    )
+    return Unpaired(calls=open_calls, results=tuple(orphans), repeated=tuple(repeated))
+
+
+# Unique ids for tool calls
+
+
+class CallIds:
+    """Gives the tool calls of a conversation unique ids, message by message.
+
+    A new id depends on the messages before it alone, so that a message gets the same one every time its list is sent.
+    """
+
+    def __init__(self, *, across_messages: bool = True) -> None:
+        self._across_messages = across_messages
+        """Whether an id may not be used again in a later message either."""
+        self._taken: set[str] = set()
+        self._number: Counter[str] = Counter()
+        self._waiting: dict[str, deque[str]] = {}
+        """By the id that came, the new ids of calls whose results have not come yet."""
+        self._latest: dict[str, str] = {}
+
+    def with_unique_ids(self, message: Message) -> Message:
+        """Return the next message with unique call ids, and with results that refer to them; mostly that is the message itself.
+
+        Of several calls with one id the first result belongs to the first call, and so on.
+        """
+        calls = [part for part in message.parts if isinstance(part, ToolCall)]
+        if calls and not self._across_messages:
+            self._taken, self._number = set(), Counter()
+        for call in calls:
+            self._waiting[call.id] = deque()
+        parts = [self._part(part) for part in message.parts]
+        if all(new is old for new, old in zip(parts, message.parts, strict=True)):
+            return message
+        return message.with_parts(parts)
+
+    def _part(self, part: AnyPart) -> AnyPart:
+        match part:
+            case ToolCall(id=id):
+                new = self._free(id)
+                self._taken.add(new)
+                self._waiting[id].append(new)
+                self._latest[id] = new
+                return part if new == id else replace(part, id=new)
+            case ToolResult(call_id=id):
+                waiting = self._waiting.get(id)
+                new = waiting.popleft() if waiting else self._latest.get(id, id)
+                return part if new == id else replace(part, call_id=new)
+            case _:
+                return part
+
+    def _free(self, id: str) -> str:
+        new = id
+        while new in self._taken:
+            self._number[id] += 1
+            new = f"{id}-{self._number[id] + 1}"
+        return new
+
+
+def call_ids_for(messages: Sequence[Message]) -> CallIds:
+    """Return what makes the call ids in these messages as unique as their provider requires."""
+    return CallIds(across_messages=_across_messages(messages))
+
+
+def with_unique_call_ids(
+    messages: Sequence[Message], *, across_messages: bool | None = None
+) -> list[Message]:
+    """Return the messages with unique call ids: within each message, and `across_messages` where their provider requires that.
+
+    Messages whose ids are unique already are not changed.
+    """
+    across = _across_messages(messages) if across_messages is None else across_messages
+    if not _repeats(messages, across_messages=across):
+        return list(messages)
+    ids = CallIds(across_messages=across)
+    return [ids.with_unique_ids(message) for message in messages]
+
+
+def repeats_call_ids(messages: Sequence[Message]) -> bool:
+    """Return whether the provider of these messages would refuse them because an id stands for two calls."""
+    return _repeats(messages, across_messages=_across_messages(messages))
+
+
+def _across_messages(messages: Sequence[Message]) -> bool:
+    """OpenAI requires different ids within one message, Anthropic within the whole conversation."""
+    return format_of(messages) == "anthropic"
+
+
+def _repeats(messages: Sequence[Message], *, across_messages: bool) -> bool:
+    seen: set[str] = set()
+    for message in messages:
+        if message.role != "assistant":
+            continue
+        if not across_messages:
+            seen = set()
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                if part.id in seen:
+                    return True
+                seen.add(part.id)
+    return False
+
+
+def format_of(messages: Sequence[Message]) -> Format | None:
+    """Return the format that a list of messages came in; None if none of them came from a client or a provider."""
+    return next((message.wire.format for message in messages if message.wire is not None), None)

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from lowwater.core.groups import Span
+from lowwater.core.messages import Span
 from lowwater.core.stored_form import stored_as
 from lowwater.core.tools import bare_name, classify
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-Kind = Literal["path", "identifier", "error", "number", "quote"]
+ReferenceKind = Literal["path", "identifier", "error", "number", "quote"]
 
 _ERROR = r"""
       [A-Za-z]\w{0,60}?(?:Error|Exception)(?:\b(?=[:(\s])|$)
@@ -56,11 +56,11 @@ _QUOTE = re.compile(
 class Reference(Struct, frozen=True, kw_only=True):
     """A string that may be named again exactly, and its kind."""
 
-    kind: Kind
+    kind: ReferenceKind
     text: str
 
 
-class Line(Struct, frozen=True, kw_only=True):
+class TextLine(Struct, frozen=True, kw_only=True):
     """A line of a text, stripped, and where it starts."""
 
     at: int
@@ -74,14 +74,14 @@ def references(text: str) -> Iterator[Reference]:
     """
     yield from names(text)
     yield from (Reference(kind="quote", text=quote) for quote in quotes(text))
-    for line in error_lines(text):
+    for line in lines_with_errors(text):
         yield Reference(kind="error", text=line.text[:100])
 
 
 def names(text: str) -> Iterator[Reference]:
     """Yield the paths, identifiers and numbers in `text`, in order, with repetitions."""
     for name in NAME.findall(text):
-        yield Reference(kind=kind_of(name), text=name)
+        yield Reference(kind=reference_kind(name), text=name)
 
 
 def quotes(text: str) -> Iterator[str]:
@@ -92,17 +92,17 @@ def quotes(text: str) -> Iterator[str]:
             yield quoted
 
 
-def kind_of(name: str) -> Kind:
+def reference_kind(name: str) -> ReferenceKind:
     """Return the kind of a string that `NAME` matched."""
     if "/" in name or ("." in name and name.rsplit(".", 1)[1] in _SUFFIXES):
         return "path"
     return "number" if _NUMBER.fullmatch(name) else "identifier"
 
 
-def error_lines(text: str) -> Iterator[Line]:
+def lines_with_errors(text: str) -> Iterator[TextLine]:
     """Yield the lines that report an error, in order."""
     for line in signed_lines(text):
-        yield Line(at=line.start, text=text[line.start : line.end].strip())
+        yield TextLine(at=line.start, text=text[line.start : line.end].strip())
 
 
 class LinePattern(Struct, frozen=True, kw_only=True):

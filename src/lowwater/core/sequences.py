@@ -9,7 +9,7 @@ T = TypeVar("T")
 _BATCH = 256
 """Items that are fetched together by an iteration."""
 
-Fetch = Callable[[int, int], Sequence[T]]
+FetchItems = Callable[[int, int], Sequence[T]]
 """Returns the items from a first index up to, but not including, a second."""
 
 
@@ -21,7 +21,7 @@ class LazySequence(Sequence[T], Generic[T]):
 
     __slots__ = ("_fetch", "_fetched", "_length")
 
-    def __init__(self, length: int, fetch: Fetch[T], fetched: dict[int, T] | None = None) -> None:
+    def __init__(self, length: int, fetch: FetchItems[T], fetched: dict[int, T] | None = None) -> None:
         self._length = length
         self._fetch = fetch
         self._fetched: dict[int, T] = {} if fetched is None else fetched

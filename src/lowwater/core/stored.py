@@ -109,7 +109,7 @@ class Listed(Struct, frozen=True, kw_only=True):
     about: About = About()
 
 
-def turns_before(records: Sequence[int], events: Sequence[int]) -> tuple[int, ...]:
+def records_before_events(records: Sequence[int], events: Sequence[int]) -> tuple[int, ...]:
     """Return, for each event, how many records were stored before it; both are given by their versions, in order.
 
     A record with the same version as an event comes after it: a view is compacted before it is sent.

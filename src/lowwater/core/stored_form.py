@@ -22,7 +22,7 @@ _FIELDS: Mapping[str, str] = {
     "appended": "at keys tokens",
     "preamble_changed": "at system tools tokens",
     "model_changed": "at model",
-    "compacted": "at mechanisms stands",
+    "compacted": "at mechanisms stands=items",
     "compacted_since": "at mechanisms base depth pieces",
     "rewound": "at to discard_later",
     "taken_back": "at numbers",
@@ -55,13 +55,19 @@ _FIELDS: Mapping[str, str] = {
     "skip": "at because prompt rejected summary_prompts",
     "reason": "code facts",
     "phase": "mechanism removed",
-    "rejected": "by code missing first_missing said",
+    "rejected": "by code missing first_missing said=error",
     # what is known about a session besides its ledger
     "about": "title source parent ended_at ended_because",
     # the state of a session between two calls
-    "state": "form format assumed past standing totals reported windows taught doubted sent growth growths grown warned"
-    " decision last parked policy max_tokens belief misjudged meter ahead ahead_prompts bought kept_out held_until rest"
-    " outside called_at gaps parameters offers_recall noted binds_thinking thinking_off unbound route calibration",
+    "state": "form format assumed=assumed_format past standing=summarizer_backoff totals"
+    " reported=reported_prompt windows=caller_windows taught=learned_windows doubted=doubted_prompt"
+    " sent=sent_tokens growth growths=growth_turns grown=recent_growth warned decision"
+    " last=last_compaction parked=prefetched_summary policy max_tokens belief misjudged=belief_error"
+    " meter ahead=uncharged_summary_cost ahead_prompts=unreported_summary_prompts"
+    " bought=compaction_surcharge kept_out=removed_tokens held_until=paused_until"
+    " rest=recheck_backoff outside=newest_outside_tail called_at gaps parameters offers_recall"
+    " noted=has_system_note binds_thinking thinking_off unbound=thinking_unbound_above route"
+    " calibration",
     "past": "compactions turns_since fruitless floor fruitless_at undelivered failed_at failures",
     "standing": "first low since no_block_since",
     "totals": "turns prompt cache_read output misjudged compactions prunes summaries summary_tokens reclaimed"

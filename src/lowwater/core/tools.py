@@ -9,6 +9,9 @@ import msgspec
 
 from lowwater.core.messages import ToolCall
 
+SEARCH = "lowwater_search"
+EXPAND = "lowwater_expand"
+"""The names of the recall tools."""
 ToolClass = Literal[
     "read", "write", "shell", "search", "list", "web", "agent", "todo", "memory", "skill", "clarify", "other"
 ]
@@ -100,3 +103,30 @@ def path_in(arguments: Mapping[str, object]) -> str:
         if isinstance(value, str) and value.strip():
             return value
     return ""
+
+
+# Recall tools
+
+
+def is_recall(name: str) -> bool:
+    """Return whether a tool is a recall tool; an MCP client puts `mcp__SERVER__` before its name."""
+    return name.rsplit("__", 1)[-1] in (SEARCH, EXPAND)
+
+
+def offers_recall(tools_json: bytes) -> bool:
+    """Return whether a request's `tools`, as JSON, include `lowwater_expand`; unreadable JSON does not."""
+    if EXPAND.encode() not in tools_json:
+        return False
+    try:
+        tools = msgspec.json.decode(tools_json)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return False
+    return isinstance(tools, list) and any(_tool_name(tool).rsplit("__", 1)[-1] == EXPAND for tool in tools)
+
+
+def _tool_name(tool: object) -> str:
+    if not isinstance(tool, dict):
+        return ""
+    function = tool.get("function")
+    name = function.get("name") if isinstance(function, dict) else tool.get("name")
+    return name if isinstance(name, str) else ""

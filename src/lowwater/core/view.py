@@ -7,7 +7,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.entries import AlteredMessage, Edit, KeptRange, Numbers, SummarizedSpan, ViewItem
-from lowwater.core.messages import AnyPart, Message, Opaque, ToolResult, block_in, said_in
+from lowwater.core.messages import (
+    AnyPart,
+    Message,
+    Opaque,
+    ToolResult,
+    block_in,
+    message_text,
+    with_unique_call_ids,
+)
 from lowwater.core.sequences import AppendOnlyList
 
 
@@ -46,7 +54,7 @@ class View(Struct, frozen=True, kw_only=True):
 
     items: AppendOnlyList[Item] = AppendOnlyList()
     tokens: int = 0
-    whole: int = 0
+    original_tokens: int = 0
     """The size of all messages that the view stands for, as they came."""
     system: bytes = b""
     tools: bytes = b""
@@ -63,10 +71,12 @@ class View(Struct, frozen=True, kw_only=True):
         """The size of the whole prompt: tools, system and messages."""
         return self.preamble_tokens + self.tokens
 
-    def showing(self, items: Iterable[Item], *, whole: int) -> "View":
-        """Return the view with `items` instead, which stand for messages of the size `whole`."""
+    def showing(self, items: Iterable[Item], *, original_tokens: int) -> "View":
+        """Return the view with `items` instead, which stand for messages of the size `original_tokens`."""
         shown = AppendOnlyList(items)
-        return replace(self, items=shown, tokens=sum([item.tokens for item in shown]), whole=whole)
+        return replace(
+            self, items=shown, tokens=sum([item.tokens for item in shown]), original_tokens=original_tokens
+        )
 
     @property
     def joined(self) -> list[Message]:
@@ -113,7 +123,7 @@ def view_items(items: Iterable[Item]) -> tuple[ViewItem, ...]:
             case Summary(message=message):
                 described.append(
                     SummarizedSpan(
-                        text=said_in(message),
+                        text=message_text(message),
                         role=message.role,
                         sources=item.sources,
                         tokens=item.tokens,
@@ -126,7 +136,7 @@ def view_items(items: Iterable[Item]) -> tuple[ViewItem, ...]:
     return tuple(described)
 
 
-def parts_of(item: Item) -> Iterator[tuple[tuple[int, ...], AnyPart]]:
+def shown_parts(item: Item) -> Iterator[tuple[tuple[int, ...], AnyPart]]:
     """Yield each part that an item shows, with the path that `apply_edits` takes; parts inside tool results too."""
     original = item.original if isinstance(item, Edited) else item.message
     edits = {edit.path: edit.by for edit in item.edits} if isinstance(item, Edited) else {}
@@ -149,8 +159,8 @@ def parts_of(item: Item) -> Iterator[tuple[tuple[int, ...], AnyPart]]:
 def items_shown(messages: Sequence[Message], items: Sequence[Item]) -> list[Item | None]:
     """Return for each of `messages`, a view as it is sent, the item that it shows; None for a message that is in no item.
 
-    Messages and items are in the same order, so an item is found by its position and content. Two equal messages may be
-    one object (a store may load them so) or two, which must make no difference.
+    Messages and items are in the same order, so an item is found by its position and content, with call ids as they are sent.
+    Two equal messages may be one object (a store may load them so) or two, which must make no difference.
     """
     shown: list[Item | None] = []
     indexes: dict[bytes, list[int]] = {}
@@ -161,8 +171,8 @@ def items_shown(messages: Sequence[Message], items: Sequence[Item]) -> list[Item
             next_item += 1
             continue
         if not indexes:
-            for at, item in enumerate(items):
-                indexes.setdefault(item.message.digest, []).append(at)
+            for at, sent in enumerate(with_unique_call_ids([item.message for item in items])):
+                indexes.setdefault(sent.digest, []).append(at)
         known = indexes.get(message.digest, [])
         first = bisect_left(known, next_item)
         if first == len(known):
@@ -231,3 +241,25 @@ def join_neighbours(messages: Sequence[Message], at: Iterable[int]) -> list[Mess
         envelope = before if before.wire is not None and message.wire is None else message
         joined.append(envelope.with_parts((*before.parts, *message.parts)))
     return joined
+
+
+def tokens_of_items(items: Sequence[Item]) -> int:
+    """Return the size of these items in counted tokens."""
+    return sum([item.tokens for item in items])
+
+
+def first_difference(before: Sequence[Item], after: Sequence[Item]) -> int:
+    """Return the index of the first item that differs."""
+    pairs = enumerate(zip(before, after, strict=False))
+    return next((index for index, (old, new) in pairs if old is not new), min(len(before), len(after)))
+
+
+def own_block(items: Sequence[Item]) -> Summary | None:
+    """Return the block that was requested and is the first item of a view, if there is one."""
+    first = items[0] if items else None
+    return first if isinstance(first, Summary) and is_own_block(first) else None
+
+
+def is_own_block(item: Item) -> bool:
+    """Return whether an item is a compaction block that was requested from the provider."""
+    return isinstance(item, Summary) and bool(block_in(item.message))

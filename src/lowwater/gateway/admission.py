@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from lowwater.gateway.options import Options, is_loopback
+from lowwater.gateway.options import GatewayOptions, is_loopback
 from lowwater.gateway.tenants import ACCESS, NOBODY, credential_of, is_admitted, tenant_of
 from lowwater.gateway.upstream import Refused
 
@@ -19,7 +19,7 @@ _GRACE_SECONDS = 0.1
 """Seconds that every body is charged with from the start."""
 
 
-def refuse_unless_admitted(headers: Mapping[str, str], options: Options) -> None:
+def refuse_unless_admitted(headers: Mapping[str, str], options: GatewayOptions) -> None:
     """Raise Refused for a request without the gateway's own key or a provider's credential, where these are required."""
     if not is_admitted(headers, options.access_keys):
         raise Refused(401, _OWN_KEY)
@@ -27,7 +27,7 @@ def refuse_unless_admitted(headers: Mapping[str, str], options: Options) -> None
         raise Refused(401, "this gateway passes on only requests that carry an API key or a token")
 
 
-def refuse_unless_operator(headers: Mapping[str, str], options: Options) -> None:
+def refuse_unless_operator(headers: Mapping[str, str], options: GatewayOptions) -> None:
     """Raise Refused for a request for metrics without one of the gateway's own keys, if it has any.
 
     Scrapers send the key as a bearer token. No provider's token is exposed by this: the request goes no further.
@@ -192,7 +192,7 @@ class IncomingBody:
 class Admission:
     """Shares the gateway's request slots and memory between its clients."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: GatewayOptions) -> None:
         self._receiving_slots = Shares(options.most_requests)
         self._working_slots = Shares(options.most_requests)
         self._memory = BodyMemory(options.most_held_bytes)

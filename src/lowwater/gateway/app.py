@@ -19,7 +19,7 @@ from msgspec import Struct
 from lowwater.core.api_calls import Usage
 from lowwater.core.formats.anthropic import betas_of_body
 from lowwater.core.formats.refusals import is_image_refusal, is_overflow
-from lowwater.core.recall.recalled import offers_recall
+from lowwater.core.tools import offers_recall
 from lowwater.errors import LowwaterError, StoreFailed
 from lowwater.gateway.admission import (
     Admission,
@@ -36,9 +36,9 @@ from lowwater.gateway.client_request import (
     read_client_request,
 )
 from lowwater.gateway.credentials import IdlePrefetch, credential_in
-from lowwater.gateway.observability import METRICS_TYPE, LogLine, Metrics, error_location, write_line
+from lowwater.gateway.observability import METRICS_TYPE, GatewayMetrics, LogLine, error_location, write_line
 from lowwater.gateway.open_sessions import OpenSessions
-from lowwater.gateway.options import Options
+from lowwater.gateway.options import GatewayOptions
 from lowwater.gateway.origin_checks import (
     CheckedScope,
     refuse_web_pages,
@@ -66,10 +66,10 @@ from lowwater.gateway.relay import (
     relay_read,
 )
 from lowwater.gateway.tenants import tenant_of
-from lowwater.gateway.turns import GatewayTurns, RecordingQueue, RequestContext, Turn, UnrecordedAnswer
+from lowwater.gateway.turns import GatewayTurn, GatewayTurns, RecordingQueue, RequestContext, UnrecordedAnswer
 from lowwater.gateway.upstream import Refused, Upstreams, forwarded, is_anthropic
 from lowwater.protocols import Clock, Store
-from lowwater.session.factories import checked_while_counting
+from lowwater.session.dependencies import checked_while_counting
 
 T = TypeVar("T")
 
@@ -131,7 +131,7 @@ class _ThreadSlot:
 class _SentTurn(Struct, frozen=True, kw_only=True):
     """A turn that was sent, and the provider's response to it."""
 
-    turn: Turn
+    turn: GatewayTurn
     response: aiohttp.ClientResponse
     refusal: bytes | None
     """The whole body of a refusal; None if the response is an answer."""
@@ -144,10 +144,10 @@ class _SentTurn(Struct, frozen=True, kw_only=True):
 class Gateway:
     """The ASGI application: serves any number of clients from one store, which has all of its lasting state."""
 
-    def __init__(self, options: Options, store: Store, *, clock: Clock | None = None) -> None:
+    def __init__(self, options: GatewayOptions, store: Store, *, clock: Clock | None = None) -> None:
         self._options = options
         self._store = store
-        self._metrics = Metrics()
+        self._metrics = GatewayMetrics()
         self._upstreams = Upstreams(options)
         self._sessions = OpenSessions(store, options, sinks=(self._metrics.sink,), clock=clock)
         self._turns = GatewayTurns(self._sessions, options)
@@ -380,7 +380,7 @@ class Gateway:
         client: str,
         sender: AnswerSender,
         line: LogLine,
-    ) -> Turn | None:
+    ) -> GatewayTurn | None:
         """Return the turn; None if the request has to be forwarded unchanged.
 
         A list that was compacted before is refused instead: unchanged it might not fit, and it would miss the provider's cache.
@@ -400,7 +400,9 @@ class Gateway:
             raise Refused(503, "this gateway cannot go on with it at the moment", retry_after=2)
         return None
 
-    async def _prepare_turn(self, request: ClientRequest, context: RequestContext, client: str) -> Turn:
+    async def _prepare_turn(
+        self, request: ClientRequest, context: RequestContext, client: str
+    ) -> GatewayTurn:
         return await self._in_client_thread(
             client, self._turns.begin, request, context, first=self._recordings.drain_if_due
         )
@@ -438,7 +440,7 @@ class Gateway:
 
         await relay_answer(response, sender, format=request.format, record=enqueue)
 
-    async def _send_turn(self, turn: Turn, ask: Ask, sender: AnswerSender, line: LogLine) -> _SentTurn:
+    async def _send_turn(self, turn: GatewayTurn, ask: Ask, sender: AnswerSender, line: LogLine) -> _SentTurn:
         """Send a turn; if the provider refuses it as too long, compact it and send it once more."""
         for is_last in (False, True):
             response = await sender.unless_disconnected(ask(turn.body))
@@ -479,7 +481,9 @@ class Gateway:
         sent = http.body if is_own else body
         return await self._upstreams.send(http.method, base_url, http.target, headers, sent)
 
-    async def _retry_smaller(self, status: int, error: bytes, turn: Turn, line: LogLine) -> Turn | None:
+    async def _retry_smaller(
+        self, status: int, error: bytes, turn: GatewayTurn, line: LogLine
+    ) -> GatewayTurn | None:
         """Return a smaller turn if the provider refused the prompt as too long or its images as too many; None otherwise."""
         if not (is_overflow(status, error) or is_image_refusal(status, error)):
             return None
@@ -492,7 +496,7 @@ class Gateway:
             _note_defect(defect, line)
             return None
 
-    async def _accept(self, turn: Turn, line: LogLine) -> None:
+    async def _accept(self, turn: GatewayTurn, line: LogLine) -> None:
         """Store what the client sent; before the provider begins to answer, nothing of a request is stored."""
         try:
             await asyncio.wait_for(self._in_thread(self._turns.accept, turn), _RECORD_SECONDS)
@@ -502,14 +506,14 @@ class Gateway:
             _note_defect(error, line)
 
     def _recall_conversation(
-        self, turn: Turn, sender: AnswerSender, ask: Ask, record: RecordExchange
+        self, turn: GatewayTurn, sender: AnswerSender, ask: Ask, record: RecordExchange
     ) -> RecallConversation:
         recall = partial(self._recall, turn)
         return RecallConversation(
             sender, format=turn.client_request.format, body=turn.body, ask=ask, recall=recall, record=record
         )
 
-    async def _recall(self, turn: Turn, calls: Sequence[RecallCall]) -> list[str]:
+    async def _recall(self, turn: GatewayTurn, calls: Sequence[RecallCall]) -> list[str]:
         """Return the results of a model's recall calls; if the store cannot be read, the model is told so."""
         try:
             return await asyncio.wait_for(self._in_thread(self._turns.recall, turn, calls), _STORE_SECONDS)
@@ -519,7 +523,7 @@ class Gateway:
 
     async def _record(
         self,
-        turn: Turn,
+        turn: GatewayTurn,
         line: LogLine,
         prefetch: "asyncio.Task[None] | None",
         answer: bytes | None,
@@ -628,7 +632,7 @@ class Gateway:
             cancellable.is_cancelled = True
 
 
-def _describe_turn(line: LogLine, turn: Turn, request: ClientRequest) -> None:
+def _describe_turn(line: LogLine, turn: GatewayTurn, request: ClientRequest) -> None:
     """Note in the log line what is sent for a client's request."""
     line.session, line.changed, line.tokens = turn.session.name, turn.is_changed, turn.request.tokens
     is_own = turn.body is request.body

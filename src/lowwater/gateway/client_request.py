@@ -9,13 +9,12 @@ from types import MappingProxyType
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from lowwater.core.cache.marks import NOWHERE, Marks
+from lowwater.core.cache.marks import NOWHERE, CacheMarks
 from lowwater.core.formats.anthropic import thinking_for
 from lowwater.core.formats.codec import encode_messages
 from lowwater.core.formats.openai_responses import is_elsewhere
-from lowwater.core.legality import begun_by_user
-from lowwater.core.mechanisms.native import sent_from
-from lowwater.core.messages import Format, Message
+from lowwater.core.legality import begin_with_user
+from lowwater.core.messages import Format, Message, sent_from
 from lowwater.core.strict_json import read_fields, read_json, write_array, write_object
 from lowwater.errors import BadInput, UnreadableJson
 from lowwater.gateway.options import Marking
@@ -260,7 +259,7 @@ def outgoing_body(
     client_request: ClientRequest, request: PreparedRequest, *, marking: Marking = "client"
 ) -> bytes:
     """Return the body to send: the client's own bytes if nothing was compacted and the client places the cache marks."""
-    if request.whole and marking == "client":
+    if request.is_unchanged and marking == "client":
         return client_request.body
     match client_request.format:
         case "anthropic":
@@ -282,7 +281,7 @@ def _anthropic_fields(
     client_request: ClientRequest, request: PreparedRequest, marking: Marking
 ) -> dict[str, bytes]:
     messages = request.joined
-    raws = encode_messages(begun_by_user(messages[sent_from(messages) :]), "anthropic")
+    raws = encode_messages(begin_with_user(messages[sent_from(messages) :]), "anthropic")
     system, tools = request.system, client_request.tools
     marks = _marks(client_request, request, marking)
     if marks is not None and not marks.breakpoints:
@@ -314,7 +313,7 @@ def _chat_fields(
     return {"messages": write_array(raws)}
 
 
-def _marks(client_request: ClientRequest, request: PreparedRequest, marking: Marking) -> Marks | None:
+def _marks(client_request: ClientRequest, request: PreparedRequest, marking: Marking) -> CacheMarks | None:
     """Return the marks to place; with `marking="client"` only where the client sets some, and with the TTL that it asks for."""
     if request.marks is None or (marking == "client" and not client_request.has_marks):
         return None

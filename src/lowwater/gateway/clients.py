@@ -144,6 +144,6 @@ def _opencode(url: str, given: str) -> str:
     return msgspec.json.encode({**settings, "provider": merged}).decode()
 
 
-def written(command: Sequence[str]) -> str:
+def shell_command(command: Sequence[str]) -> str:
     """Return a command as one would type it in a shell."""
     return shlex.join(command)

@@ -12,7 +12,7 @@ from lowwater.adapters.models import load_registry
 from lowwater.core.messages import Format
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.errors import LowwaterError, SummaryFailed
-from lowwater.gateway.options import Options
+from lowwater.gateway.options import GatewayOptions
 from lowwater.gateway.upstream import url_of
 from lowwater.protocols import AsyncSummarizer, Summarizer
 from lowwater.session.factories import counter_for, installed_writer
@@ -85,7 +85,7 @@ class BorrowedCredentials:
         return await summarizer.summarize(request)
 
 
-def summarizers_of(options: Options, model: str) -> tuple[Summarizer | AsyncSummarizer, ...]:
+def summarizers_of(options: GatewayOptions, model: str) -> tuple[Summarizer | AsyncSummarizer, ...]:
     """Return the summarizers for sessions on a model; none unless the operator configured one."""
     writers: list[Summarizer | AsyncSummarizer] = [BorrowedCredentials(model)] if options.summaries else []
     if options.summary_model:
@@ -101,7 +101,7 @@ def summarizers_of(options: Options, model: str) -> tuple[Summarizer | AsyncSumm
 class IdlePrefetch:
     """Prepares summaries while answers are passed on; a client's credential is used only as long as its request is open."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: GatewayOptions) -> None:
         self._options = options
         self._tasks: set[asyncio.Task[None]] = set()
 

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 from mcp.server.mcpserver import MCPServer
 from pydantic import Field
 
-from lowwater.core.recall.recalled import EXPAND, SEARCH, anthropic_tools
+from lowwater.core.recall.recalled import anthropic_tools
 from lowwater.core.stored import Listed
+from lowwater.core.tools import EXPAND, SEARCH
 from lowwater.errors import BadInput
 from lowwater.protocols import Store
 from lowwater.session.session import Session

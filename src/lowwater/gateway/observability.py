@@ -97,7 +97,7 @@ def error_location(error: BaseException) -> str:
     return f"{type(error).__name__} at " + ", ".join(f"{frame.name}:{frame.lineno}" for frame in frames)
 
 
-class Metrics:
+class GatewayMetrics:
     """The gateway's metrics, in one registry with those of the library."""
 
     def __init__(self) -> None:

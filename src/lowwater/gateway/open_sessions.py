@@ -9,13 +9,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.ledger import Ledger
-from lowwater.core.reconcile import branch_of, likeness, numbers_in, position_before
+from lowwater.core.reconcile import branch_of, likeness, numbers_in_view, position_before
 from lowwater.core.stored import About
 from lowwater.gateway.credentials import summarizers_of
-from lowwater.gateway.options import Options, source_of
-from lowwater.gateway.session_lookup import LookupKey, Match, SessionLookup, chain_keys
+from lowwater.gateway.options import GatewayOptions, source_of
+from lowwater.gateway.session_lookup import LookupKey, SessionLookup, SessionMatch, chain_keys
 from lowwater.protocols import Clock, Sink, Store
-from lowwater.session.factories import SystemClock
+from lowwater.session.dependencies import SystemClock
 from lowwater.session.library import Lowwater
 from lowwater.session.repository import new_name
 from lowwater.session.session import Session
@@ -41,7 +41,12 @@ class OpenSessions:
     """Opens sessions and keeps those used last in memory; any thread may use it."""
 
     def __init__(
-        self, store: Store, options: Options, *, sinks: tuple[Sink, ...] = (), clock: Clock | None = None
+        self,
+        store: Store,
+        options: GatewayOptions,
+        *,
+        sinks: tuple[Sink, ...] = (),
+        clock: Clock | None = None,
     ) -> None:
         self._store = store
         self._options = options
@@ -100,7 +105,7 @@ class OpenSessions:
         """Record a summary that a client asked for outside its conversation."""
         self._lookup.record_summary(lookup, lines)
 
-    def _find(self, lookup: LookupKey, key: _Key) -> Match | None:
+    def _find(self, lookup: LookupKey, key: _Key) -> SessionMatch | None:
         """Return the session that has the beginning of a list; a match of the kind `back` is resolved to `same` or `fork`.
 
         A client that goes back abandons what it rewinds. If it continues an abandoned list after all, two branches are running
@@ -119,7 +124,9 @@ class OpenSessions:
         session.refresh()
         return session
 
-    def _create(self, match: Match | None, lookup: LookupKey, key: _Key, *, is_kept: bool = True) -> Session:
+    def _create(
+        self, match: SessionMatch | None, lookup: LookupKey, key: _Key, *, is_kept: bool = True
+    ) -> Session:
         """Return a new session; a fork begins with what its parent had at that point."""
         # Random enough that two replicas never choose the same name, which would make two clients share a session.
         name = f"{new_name(self._clock.now())}{secrets.token_hex(8)}"
@@ -221,7 +228,7 @@ def _entries_up_to(ledger: Ledger, keys: Sequence[bytes]) -> int:
     """
     rewinds = [saved for saved in ledger.saved if saved.kind == "rewound"][-_MOST_BRANCHES:]
     for view in (ledger.view, *(ledger.view_before(saved) for saved in reversed(rewinds))):
-        numbers = numbers_in(view)
+        numbers = numbers_in_view(view)
         if _begins_with(ledger, numbers, keys):
             return position_before(ledger, numbers[len(keys) - 1] + 1)
     return 0

@@ -20,7 +20,7 @@ SOURCE = "gateway"
 Marking = Literal["client", "auto"]
 
 
-class Options(Struct, frozen=True, kw_only=True):
+class GatewayOptions(Struct, frozen=True, kw_only=True):
     """Everything an operator can configure."""
 
     anthropic_upstream: str = ANTHROPIC

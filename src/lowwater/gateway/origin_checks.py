@@ -13,7 +13,7 @@ from urllib.parse import unquote_to_bytes, urlsplit
 from msgspec import Struct
 
 from lowwater.gateway.client_request import FORMATS
-from lowwater.gateway.options import Options, is_loopback
+from lowwater.gateway.options import GatewayOptions, is_loopback
 from lowwater.gateway.relay import Scope
 from lowwater.gateway.upstream import Refused
 
@@ -58,7 +58,7 @@ def _without(secret: bytes, query: bytes) -> bytes:
     return b"&".join(field for field in query.split(b"&") if secret not in unquote_to_bytes(field))
 
 
-def refuse_web_pages(scope: Scope, headers: Mapping[str, str], options: Options) -> None:
+def refuse_web_pages(scope: Scope, headers: Mapping[str, str], options: GatewayOptions) -> None:
     """Raise Refused for a request that a foreign page may have sent, or whose content type needs no preflight request."""
     _check_host(scope, headers, options)
     _check_origin(scope, headers, options)
@@ -75,7 +75,7 @@ def refuse_without_capability(checked: CheckedScope) -> None:
         raise Refused(403, "this gateway belongs to the program that `lowwater run` started")
 
 
-def _check_host(scope: Scope, headers: Mapping[str, str], options: Options) -> None:
+def _check_host(scope: Scope, headers: Mapping[str, str], options: GatewayOptions) -> None:
     """Refuse hosts that are not ours: other than loopback at a loopback address, or not listed where the operator lists some."""
     header = headers.get("host", "")
     host = _host_in(header)
@@ -93,7 +93,7 @@ def _check_host(scope: Scope, headers: Mapping[str, str], options: Options) -> N
         )
 
 
-def _check_origin(scope: Scope, headers: Mapping[str, str], options: Options) -> None:
+def _check_origin(scope: Scope, headers: Mapping[str, str], options: GatewayOptions) -> None:
     """Refuse pages of other origins; a loopback origin is ours only with the port that we listen on."""
     origin = headers.get("origin", "")
     if origin:

@@ -12,12 +12,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.api_calls import Usage
-from lowwater.core.formats.codec import decode_response
+from lowwater.core.formats.codec import decode_messages, decode_response, encode_messages
 from lowwater.core.formats.convert import tools_as
 from lowwater.core.formats.streams import CUT_OFF, EventReader
-from lowwater.core.messages import Format
-from lowwater.core.recall.recalled import anthropic_tools, is_recall, offers_recall, openai_tools
+from lowwater.core.messages import Format, with_unique_call_ids
+from lowwater.core.recall.recalled import anthropic_tools, openai_tools
 from lowwater.core.strict_json import read_plain, write_json, write_object
+from lowwater.core.tools import is_recall, offers_recall
 from lowwater.errors import BadInput
 from lowwater.gateway.client_request import ClientRequest
 from lowwater.gateway.observability import error_location
@@ -153,7 +154,10 @@ def request_with_results(
                 ),
             ]
     listed = "input" if format == "openai_responses" else "messages"
-    return with_items(body, listed, [write_json(item) for item in items])
+    raws = [write_json(item) for item in items]
+    if len({call.id for call in calls}) < len(calls):
+        raws = encode_messages(with_unique_call_ids(decode_messages(raws, format)), format)
+    return with_items(body, listed, raws)
 
 
 class _RefusedAfterRecall(Refused):

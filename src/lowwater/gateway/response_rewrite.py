@@ -4,8 +4,8 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from lowwater.core.messages import Format
-from lowwater.core.recall.recalled import is_recall
 from lowwater.core.strict_json import read_plain, write_json
+from lowwater.core.tools import is_recall
 
 _THINKING_TYPES = frozenset({"thinking", "redacted_thinking"})
 _FIRST_EVENTS = frozenset({"response.created", "response.in_progress", "response.queued"})

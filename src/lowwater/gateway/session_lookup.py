@@ -31,8 +31,8 @@ _BILLING_LINE = re.compile(rb'"x-anthropic-billing-header:[^"]*"')
 """A line at the head of Claude Code's system prompt that changes within one conversation."""
 GROUP_HINT = "prompt_cache_key="
 """Prefix of a hint that several conversations may share: different ones keep lists apart, equal ones do not join them."""
-Kind = Literal["fork", "back", "same"]
-_KIND_ORDER: tuple[Kind, ...] = ("fork", "back", "same")
+LookupKind = Literal["fork", "back", "same"]
+_KIND_ORDER: tuple[LookupKind, ...] = ("fork", "back", "same")
 """Of matches of the same length, the kind that comes last here wins."""
 _OVERHEAD = 1_000
 """Bytes that a decoded message takes on top of its text, as measured with messages of one or two parts."""
@@ -132,11 +132,11 @@ def chain_keys(likenesses: Sequence[bytes], before: bytes = b"") -> list[bytes]:
     return keys
 
 
-class Match(Struct, frozen=True, kw_only=True):
+class SessionMatch(Struct, frozen=True, kw_only=True):
     """A session that has the beginning of a client's list."""
 
     session: str
-    kind: Kind
+    kind: LookupKind
     """`same`: the list continues from the session's end. `back`: the client names the same session, but that has gone on since.
     `fork`: another conversation branches off there."""
     length: int
@@ -189,7 +189,7 @@ class SessionLookup:
         self._fingerprints = fingerprints
         self._joins_by_summary = joins_by_summary
 
-    def find(self, lookup: LookupKey) -> Match | None:
+    def find(self, lookup: LookupKey) -> SessionMatch | None:
         """Return the session that shares the longest beginning with the list; None if there is none."""
         keys = lookup.keys
         earlier = max(0, len(keys) - _NEWEST_KEYS)
@@ -205,14 +205,14 @@ class SessionLookup:
                 return self._find_unanswered(lookup) or self._find_compacted_middle(lookup, match) or match
         return self._find_unanswered(lookup) or self._find_compacted(lookup)
 
-    def _find_unanswered(self, lookup: LookupKey) -> Match | None:
+    def _find_unanswered(self, lookup: LookupKey) -> SessionMatch | None:
         """Return the session that began with this very request, if that got no answer."""
         for found in self._fingerprints.lookup_fingerprints(lookup.tenant, [unanswered_key(lookup.keys[-1])]):
             if found.newest and found.hint == lookup.stored_hint:
-                return Match(session=found.session, kind="same", length=len(lookup.keys))
+                return SessionMatch(session=found.session, kind="same", length=len(lookup.keys))
         return None
 
-    def _find_compacted_middle(self, lookup: LookupKey, match: Match) -> Match | None:
+    def _find_compacted_middle(self, lookup: LookupKey, match: SessionMatch) -> SessionMatch | None:
         """Return the session whose client, which names none, has replaced the middle of its list by a summary.
 
         Only if the operator allows it (`joins_by_summary`): anybody may quote a summary.
@@ -222,9 +222,9 @@ class SessionLookup:
         apart = [side_summary_key(line) for line in lookup.lines]
         found = [each for each in self._fingerprints.lookup_fingerprints(lookup.tenant, apart) if each.newest]
         is_compacted = len({each.key for each in found}) >= _MIN_LINES
-        return Match(session=match.session, kind="same", length=match.length) if is_compacted else None
+        return SessionMatch(session=match.session, kind="same", length=match.length) if is_compacted else None
 
-    def _find_compacted(self, lookup: LookupKey) -> Match | None:
+    def _find_compacted(self, lookup: LookupKey) -> SessionMatch | None:
         """Return the session whose client has compacted its list, which now begins with a summary that the session knows.
 
         Anybody may quote a summary. So it leads only to a session of the same name; where neither client named one, only if the
@@ -240,7 +240,7 @@ class SessionLookup:
             or (found.newest and self._may_continue(found, lookup))
         )
         session, count = max(lines.items(), default=("", 0), key=lambda each: (each[1], each[0]))
-        return Match(session=session, kind="same", length=0) if count >= _MIN_LINES else None
+        return SessionMatch(session=session, kind="same", length=0) if count >= _MIN_LINES else None
 
     def _may_continue(self, found: FingerprintMatch, lookup: LookupKey) -> bool:
         hint = found.hint.partition(" ")[2]
@@ -269,7 +269,9 @@ class SessionLookup:
             )
 
 
-def _best(found: Sequence[FingerprintMatch], places: dict[bytes, int], lookup: LookupKey) -> Match | None:
+def _best(
+    found: Sequence[FingerprintMatch], places: dict[bytes, int], lookup: LookupKey
+) -> SessionMatch | None:
     """Return the longest match, preferring those without a different hint; of the same length, by `_KIND_ORDER`."""
     matches = [
         (
@@ -286,7 +288,7 @@ def _best(found: Sequence[FingerprintMatch], places: dict[bytes, int], lookup: L
     if not matches:
         return None
     _, length, _, _, session, kind = max(matches)
-    return Match(session=session, kind=kind, length=length)
+    return SessionMatch(session=session, kind=kind, length=length)
 
 
 def _has_other_hint(found: FingerprintMatch, lookup: LookupKey) -> bool:
@@ -300,7 +302,7 @@ def _names_conversation(lookup: LookupKey) -> bool:
     return bool(lookup.hint) and not lookup.hint.startswith(GROUP_HINT)
 
 
-def _kind(found: FingerprintMatch, length: int, lookup: LookupKey) -> Kind | None:
+def _kind(found: FingerprintMatch, length: int, lookup: LookupKey) -> LookupKind | None:
     """Return how a list relates to a session that has its first `length` messages; None if that match is worthless.
 
     A hint never leads to a session, it only keeps lists apart: another hint means another conversation. Without hints, a list

@@ -20,8 +20,8 @@ from lowwater.core.formats.cache_marks import unmark_content
 from lowwater.core.formats.codec import decode_response
 from lowwater.core.formats.refusals import context_length_in, refuses_images
 from lowwater.core.messages import Message
-from lowwater.core.recall.recalled import offers_recall
 from lowwater.core.reconcile import likeness
+from lowwater.core.tools import offers_recall
 from lowwater.core.turns.arrival import Incoming
 from lowwater.core.turns.state import State
 from lowwater.errors import BadInput, LowwaterError, StoreFailed
@@ -33,9 +33,9 @@ from lowwater.gateway.client_request import (
     outgoing_body,
     results_beside_question,
 )
-from lowwater.gateway.observability import Metrics, error_location
+from lowwater.gateway.observability import GatewayMetrics, error_location
 from lowwater.gateway.open_sessions import OpenSessions
-from lowwater.gateway.options import Options
+from lowwater.gateway.options import GatewayOptions
 from lowwater.gateway.recall import RecallCall, with_recall
 from lowwater.gateway.session_lookup import (
     LookupKey,
@@ -113,7 +113,7 @@ class DeferredWrite:
                 self.is_committed = True
 
 
-class Turn(Struct, frozen=True, kw_only=True):
+class GatewayTurn(Struct, frozen=True, kw_only=True):
     """A request under way: the body to send, and the session that its answer belongs to."""
 
     client_request: ClientRequest
@@ -138,14 +138,14 @@ class Turn(Struct, frozen=True, kw_only=True):
 class GatewayTurns:
     """Runs the turns of all clients; every method blocks and may be called from any thread."""
 
-    def __init__(self, sessions: OpenSessions, options: Options) -> None:
+    def __init__(self, sessions: OpenSessions, options: GatewayOptions) -> None:
         self._sessions = sessions
         self._options = options
         self._message_cache = MessageCache(options.remembered_bytes)
         self._changed: OrderedDict[tuple[str, bytes], None] = OrderedDict()
         """Tenant and key of lists that were not sent as they came, newest last."""
 
-    def begin(self, client_request: ClientRequest, context: RequestContext) -> Turn:
+    def begin(self, client_request: ClientRequest, context: RequestContext) -> GatewayTurn:
         """Find the session and prepare the request; on a LowwaterError the request is to be forwarded unchanged."""
         if self._options.recall:
             client_request = with_recall(client_request)
@@ -155,7 +155,7 @@ class GatewayTurns:
         turn_input = DecodedInput(client_request=client_request, read=tuple(read))
         before_question = _before_question(read)
         if before_question:
-            request = session.shown(turn_input)
+            request = session.uncompacted_request(turn_input)
             body = outgoing_body(client_request, request, marking=self._options.marks)
             deferred = _write_of(session, turn_input, before_question)
         else:
@@ -164,7 +164,7 @@ class GatewayTurns:
             body = outgoing_body(client_request, request, marking=self._options.marks)
             deferred = DeferredWrite(partial(session.accept_turn, offered, body=body))
         self._remember_changed(lookup, request)
-        return Turn(
+        return GatewayTurn(
             client_request=client_request,
             lookup=lookup,
             session=session,
@@ -186,7 +186,7 @@ class GatewayTurns:
             return False
         return any((context.tenant, key) in self._changed for key in lookup.keys)
 
-    def retry_smaller(self, turn: Turn, refusal: str) -> Turn | None:
+    def retry_smaller(self, turn: GatewayTurn, refusal: str) -> GatewayTurn | None:
         """Prepare a turn again after the provider refused its prompt as too long or its images as too many.
 
         The session learns the real limit from the refusal. None if the body would be the same.
@@ -197,7 +197,7 @@ class GatewayTurns:
             tokens = _limit_in(refusal, turn)
             if tokens is None:
                 return None
-            session.refused_beyond(tokens)
+            session.learn_prompt_limit(tokens)
         read, _ = self._read(client_request, turn.lookup.tenant)
         turn_input = DecodedInput(client_request=client_request, read=tuple(read))
         offered = session.offer_turn(turn_input, fewer_images=fewer_images)
@@ -211,7 +211,7 @@ class GatewayTurns:
             deferred = DeferredWrite(partial(session.accept_turn, offered, body=body))
         return replace(turn, request=offered.request, body=body, deferred=deferred)
 
-    def accept(self, turn: Turn) -> None:
+    def accept(self, turn: GatewayTurn) -> None:
         """Store what the client sent, now that its provider has begun to answer."""
         turn.deferred.commit()
 
@@ -224,7 +224,11 @@ class GatewayTurns:
             lookup, model=client_request.model, base_url=context.base_url
         )
         turn_input = DecodedInput(client_request=client_request, read=tuple(read))
-        request = session.shown(turn_input) if _before_question(read) else session.foreseen(turn_input)
+        request = (
+            session.uncompacted_request(turn_input)
+            if _before_question(read)
+            else session.preview_request(turn_input)
+        )
         return outgoing_body(client_request, request, marking=self._options.marks)
 
     def catch_up(self, client_request: ClientRequest, context: RequestContext, answer: bytes) -> None:
@@ -238,19 +242,19 @@ class GatewayTurns:
             # A later turn is stored already: bringing the older list now would rewind it.
             session.record_side_call(answer)
             return
-        turn = Turn(
+        turn = GatewayTurn(
             client_request=client_request,
             lookup=lookup,
             session=session,
-            request=session.shown(turn_input),
+            request=session.uncompacted_request(turn_input),
             body=client_request.body,
-            deferred=DeferredWrite(partial(session.bring, stored)),
+            deferred=DeferredWrite(partial(session.sync_turn_input, stored)),
             is_new=opened.is_new,
             key_before_question=prefix_keys(before_question)[-1] if before_question else b"",
         )
         self.end(turn, answer)
 
-    def end(self, turn: Turn, answer: bytes | None, others: Sequence[Usage] = ()) -> None:
+    def end(self, turn: GatewayTurn, answer: bytes | None, others: Sequence[Usage] = ()) -> None:
         """Record the answer and the keys by which the session is found next time.
 
         `answer` is None if there was no complete one; then nothing is stored of a request that the provider did not accept.
@@ -282,7 +286,7 @@ class GatewayTurns:
         elif answer is not None:
             turn.session.record(answer, others=others)
 
-    def recall(self, turn: Turn, calls: Sequence[RecallCall]) -> list[str]:
+    def recall(self, turn: GatewayTurn, calls: Sequence[RecallCall]) -> list[str]:
         """Return the results of a model's recall calls."""
         tools = turn.session.recall_tools()
         return [tools.handle(call.name, call.arguments) for call in calls]
@@ -304,7 +308,7 @@ class GatewayTurns:
 
     def _remember_changed(self, lookup: LookupKey, request: PreparedRequest) -> None:
         """Remember a list that is not sent as it came."""
-        if not request.whole:
+        if not request.is_unchanged:
             self._changed[lookup.tenant, lookup.keys[-1]] = None
         while len(self._changed) > _MOST_CHANGED:
             self._changed.popitem(last=False)
@@ -327,10 +331,10 @@ def _write_of(
     session: Session, turn_input: DecodedInput, before_question: Sequence[ReadMessage]
 ) -> DeferredWrite:
     """Return the write for a list that ends with the client's question for a summary: everything but the question."""
-    return DeferredWrite(partial(session.bring, replace(turn_input, read=tuple(before_question))))
+    return DeferredWrite(partial(session.sync_turn_input, replace(turn_input, read=tuple(before_question))))
 
 
-def _limit_in(refusal: str, turn: Turn) -> int | None:
+def _limit_in(refusal: str, turn: GatewayTurn) -> int | None:
     """Return the context length that a refusal implies; None if the prompt cannot have exceeded it.
 
     An error message may quote the client's own text, so that an implausible number is ignored; and a limit in bytes says
@@ -344,12 +348,12 @@ def _limit_in(refusal: str, turn: Turn) -> int | None:
     return max(1, round(0.9 * tokens))
 
 
-def _is_first(turn: Turn) -> bool:
+def _is_first(turn: GatewayTurn) -> bool:
     """Return whether the session has no recorded answer of its own yet."""
     return turn.is_new or not turn.session.status().totals.turns
 
 
-def _keys_with_answer(turn: Turn, answer: Message) -> list[bytes]:
+def _keys_with_answer(turn: GatewayTurn, answer: Message) -> list[bytes]:
     """Return the key of the list with its answer, as the client will send it next time."""
     return chain_keys([likeness(answer)], turn.lookup.keys[-1])
 
@@ -359,7 +363,7 @@ class UnrecordedAnswer(Struct, frozen=True, kw_only=True, eq=False):
 
     answer: bytes
     client_request: ClientRequest
-    turn: Turn | None = None
+    turn: GatewayTurn | None = None
     others: tuple[Usage, ...] = ()
     context: RequestContext | None = None
     """Tenant and provider of the request, if there is no turn."""
@@ -376,7 +380,7 @@ class RecordingQueue:
     What has to be given up is counted and logged with its usage.
     """
 
-    def __init__(self, turns: GatewayTurns, metrics: Metrics, in_thread: InThread) -> None:
+    def __init__(self, turns: GatewayTurns, metrics: GatewayMetrics, in_thread: InThread) -> None:
         self._turns = turns
         self._metrics = metrics
         self._in_thread = in_thread

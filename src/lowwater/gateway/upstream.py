@@ -8,7 +8,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from lowwater.gateway.options import Options
+from lowwater.gateway.options import GatewayOptions
 from lowwater.gateway.tenants import ACCESS
 
 Headers = list[tuple[bytes, bytes]]
@@ -50,7 +50,7 @@ _ERROR_TYPES = {
 class Upstreams:
     """The two providers, and one pool of connections to them."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: GatewayOptions) -> None:
         self._options = options
         self._client: aiohttp.ClientSession | None = None
 

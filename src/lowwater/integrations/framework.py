@@ -119,7 +119,7 @@ def map_message(source: S, role: Role, pieces: Iterable[SourcePart], format: For
     return MappedMessage(source=source, message=message, places=tuple(piece.at for piece in readable))
 
 
-def encode_conversation(conversation: Sequence[MappedMessage[S]], format: Format) -> list[bytes]:
+def encode_mapped(conversation: Sequence[MappedMessage[S]], format: Format) -> list[bytes]:
     """Return every message as bytes; equal messages give equal bytes, whatever is around them."""
     return [encode_message(mapped.message, format) for mapped in conversation]
 
@@ -206,7 +206,7 @@ class OutgoingRequest(Struct, Generic[S], frozen=True, kw_only=True):
 
     def is_folded(self, at: int) -> bool:
         """Return whether the message at this place is merged into the user message before it."""
-        return at in self.request.folds
+        return at in self.request.merged_indexes
 
 
 def outgoing_request(
@@ -263,16 +263,16 @@ def _marks(request: PreparedRequest) -> _Marks:
     """Return the marks that a request has in its provider's format; none if messages were merged, as places would not match."""
     if request.marks is None:
         return _Marks(system={}, messages={})
-    if request.told == "openai_chat" or request.marks.breakpoints or request.marks.in_chat:
+    if request.detected_format == "openai_chat" or request.marks.breakpoints or request.marks.in_chat:
         whole = request.as_openai()["messages"]
-        first = len(whole) - len(request.lasts)
+        first = len(whole) - len(request.last_indexes)
         system, messages = whole[:first], whole[max(0, first) :]
     else:
         fields = request.as_anthropic()
         system, messages = [{"content": fields.get("system", [])}], fields["messages"]
-    if len(messages) != len(request.lasts):
+    if len(messages) != len(request.last_indexes):
         messages = []
-    placed = zip(request.lasts, messages, strict=False)
+    placed = zip(request.last_indexes, messages, strict=False)
     found = {at: mark for at, message in placed if (mark := _mark_on(message))}
     return _Marks(system=next(map(_mark_on, system), {}), messages=found)
 
@@ -283,7 +283,7 @@ def _mark_on(message: Mapping[str, Any]) -> Mark:
     return next(({key: block[key]} for block in blocks for key in _MARKS if key in block), {})
 
 
-class Preamble(Struct, frozen=True, kw_only=True):
+class RequestPreamble(Struct, frozen=True, kw_only=True):
     """What a request has besides its messages, as options of `Session.prepare`."""
 
     system: str = ""
@@ -294,24 +294,24 @@ class Preamble(Struct, frozen=True, kw_only=True):
 
 
 def prepare_call(
-    session: Session, conversation: Sequence[MappedMessage[S]], preamble: Preamble
+    session: Session, conversation: Sequence[MappedMessage[S]], preamble: RequestPreamble
 ) -> OutgoingRequest[S]:
     """Prepare a call: return what to send for a conversation, compacted only if that pays."""
-    wires = encode_conversation(conversation, session_format(session))
+    wires = encode_mapped(conversation, session_format(session))
     request = session.prepare(wires, starts_over=True, **_options(preamble))
     return outgoing_request(request, session.ledger, conversation)
 
 
 async def aprepare_call(
-    session: Session, conversation: Sequence[MappedMessage[S]], preamble: Preamble
+    session: Session, conversation: Sequence[MappedMessage[S]], preamble: RequestPreamble
 ) -> OutgoingRequest[S]:
     """Do what `prepare_call` does without blocking the event loop."""
-    wires = encode_conversation(conversation, session_format(session))
+    wires = encode_mapped(conversation, session_format(session))
     request = await session.aprepare(wires, starts_over=True, **_options(preamble))
     return outgoing_request(request, session.ledger, conversation)
 
 
-def _options(preamble: Preamble) -> dict[str, Any]:
+def _options(preamble: RequestPreamble) -> dict[str, Any]:
     return {name: getattr(preamble, name) for name in preamble.__struct_fields__}
 
 

@@ -21,7 +21,7 @@ KEPT_FREE = 33_000
 """What Claude Code keeps free when it compacts by itself: 20,000 tokens for the output and a buffer of 13,000."""
 
 
-class Turn(Struct, frozen=True, kw_only=True):
+class CourseTurn(Struct, frozen=True, kw_only=True):
     """The tokens that one call added to the prompt, and its output."""
 
     text: int
@@ -42,7 +42,7 @@ class Turn(Struct, frozen=True, kw_only=True):
         return self.text + self.results
 
 
-class Use(Struct, frozen=True, kw_only=True):
+class CourseUse(Struct, frozen=True, kw_only=True):
     """A later call needs something of a turn's results."""
 
     at: int
@@ -63,8 +63,8 @@ class Course(Struct, frozen=True, kw_only=True):
     """Tokens of tools and system prompt."""
     tail: int
     """Tokens of the protected tail."""
-    turns: tuple[Turn, ...]
-    uses: tuple[Use, ...] | None = None
+    turns: tuple[CourseTurn, ...]
+    uses: tuple[CourseUse, ...] | None = None
 
 
 class Sheet(Struct, frozen=True, kw_only=True):
@@ -94,14 +94,14 @@ class Sheet(Struct, frozen=True, kw_only=True):
         return self.window - self.reserved
 
 
-class State(Struct, frozen=True, kw_only=True):
+class CourseState(Struct, frozen=True, kw_only=True):
     """Turns before `summarised` are replaced by one summary; results of turns before `pruned` are elided."""
 
     summarised: int = 0
     pruned: int = 0
 
 
-class Prune(Struct, frozen=True, kw_only=True, tag="prune"):
+class CoursePrune(Struct, frozen=True, kw_only=True, tag="prune"):
     """Elide the results of all turns before `upto`."""
 
     upto: int
@@ -113,23 +113,23 @@ class Summarise(Struct, frozen=True, kw_only=True, tag="summarise"):
     upto: int
 
 
-Action = Prune | Summarise
+Action = CoursePrune | Summarise
 
 
-class Act(Struct, frozen=True, kw_only=True):
+class CourseAction(Struct, frozen=True, kw_only=True):
     """An action taken before the call of turn `turn`."""
 
     turn: int
     action: Action
 
 
-def after(state: State, action: Action | None) -> State:
+def after(state: CourseState, action: Action | None) -> CourseState:
     """Return the state that an action leads to."""
     match action:
-        case Prune(upto=upto):
-            return State(summarised=state.summarised, pruned=max(state.pruned, upto))
+        case CoursePrune(upto=upto):
+            return CourseState(summarised=state.summarised, pruned=max(state.pruned, upto))
         case Summarise(upto=upto):
-            return State(summarised=upto, pruned=max(state.pruned, upto))
+            return CourseState(summarised=upto, pruned=max(state.pruned, upto))
         case None:
             return state
 
@@ -147,7 +147,7 @@ def course_of(
     *,
     first_prompt: int,
     tail: int,
-    uses: Sequence[Use],
+    uses: Sequence[CourseUse],
     tokenizer: Tokenizer,
     framing: Framing | None = None,
 ) -> Course:
@@ -156,16 +156,16 @@ def course_of(
     Every answer is a turn. Messages after the last one belong to none and are left out. Without a framing messages are
     counted in that of the format they came in.
     """
-    turns: list[Turn] = []
+    turns: list[CourseTurn] = []
     calls: dict[str, ToolCall] = {}
-    new, before = Turn(text=0), None
+    new, before = CourseTurn(text=0), None
     for timed in messages:
         message, tokens = timed.message, count_message(timed.message, tokenizer, framing=framing)
         calls |= {call.id: call for call in message.calls}
         if message.role == "assistant":
             gap = 0.0 if before is None else max(0.0, timed.at - before)
             turns.append(_turn(new, output=tokens, gap=gap))
-            new, before = Turn(text=tokens), timed.at
+            new, before = CourseTurn(text=tokens), timed.at
         else:
             new = _with(new, message, tokens, calls)
     fixed = max(0, first_prompt - turns[0].whole) if turns else 0
@@ -205,21 +205,21 @@ def uses_to_expect(tool: ToolClass, characters: int) -> int:
     return round(-log(max(1 - chance_of_use(tool, characters, _FIVE_CALLS), 1e-6)) * SHARE)
 
 
-def _turn(new: Turn, *, output: int, gap: float) -> Turn:
-    return Turn(
+def _turn(new: CourseTurn, *, output: int, gap: float) -> CourseTurn:
+    return CourseTurn(
         text=new.text, results=new.results, elided=new.elided, chance=new.chance, output=output, gap=gap
     )
 
 
-def _with(new: Turn, message: Message, tokens: int, calls: dict[str, ToolCall]) -> Turn:
+def _with(new: CourseTurn, message: Message, tokens: int, calls: dict[str, ToolCall]) -> CourseTurn:
     if not message.results:
-        return Turn(text=new.text + tokens, results=new.results, elided=new.elided, chance=new.chance)
+        return CourseTurn(text=new.text + tokens, results=new.results, elided=new.elided, chance=new.chance)
     chance = sum(
         uses_to_expect(class_of(calls[result.call_id]), len(result.text))
         for result in message.results
         if result.call_id in calls
     )
-    return Turn(
+    return CourseTurn(
         text=new.text,
         results=new.results + tokens,
         elided=new.elided + elided_size(tokens),
@@ -227,7 +227,7 @@ def _with(new: Turn, message: Message, tokens: int, calls: dict[str, ToolCall]) 
     )
 
 
-def _apart(uses: Sequence[Use], turns: Sequence[Turn], tail: int) -> Iterator[Use]:
+def _apart(uses: Sequence[CourseUse], turns: Sequence[CourseTurn], tail: int) -> Iterator[CourseUse]:
     """Yield the uses whose result was not used shortly before: a recalled result stays in the tail for a while."""
     ends = list(accumulate(turn.whole for turn in turns))
     last: dict[tuple[int, int], int] = {}

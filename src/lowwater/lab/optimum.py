@@ -6,7 +6,16 @@ from math import isqrt
 import numpy as np
 from msgspec import Struct
 
-from lowwater.lab.course import SHARE, Act, Action, Course, Prune, Sheet, State, Summarise
+from lowwater.lab.course import (
+    SHARE,
+    Action,
+    Course,
+    CourseAction,
+    CoursePrune,
+    CourseState,
+    Sheet,
+    Summarise,
+)
 from lowwater.lab.schedules import Integers, RentOrBuy, Tally, run
 
 NEVER = 1 << 61
@@ -19,17 +28,17 @@ class Layer(Struct, frozen=True, kw_only=True):
     low: int
     costs: Integers
 
-    def cost(self, state: State) -> int:
+    def cost(self, state: CourseState) -> int:
         """Return the cost of reaching a state."""
         row, column = state.summarised - self.low, state.pruned - self.low
         if row < 0 or max(row, column) >= len(self.costs):
             return NEVER
         return int(self.costs[row, column])
 
-    def cheapest(self) -> State:
+    def cheapest(self) -> CourseState:
         """Return the cheapest state."""
         row, column = divmod(int(self.costs.argmin()), len(self.costs))
-        return State(summarised=self.low + row, pruned=self.low + column)
+        return CourseState(summarised=self.low + row, pruned=self.low + column)
 
     def trimmed(self) -> "Layer":
         """Return the layer without leading rows and columns of impossible states."""
@@ -49,7 +58,7 @@ class Layer(Struct, frozen=True, kw_only=True):
         return Layer(low=self.low, costs=grown)
 
 
-class Step:
+class ScheduleStep:
     """One turn: computes its layer from the previous one."""
 
     def __init__(self, tally: Tally, before: Layer, turn: int) -> None:
@@ -132,7 +141,7 @@ def _starts(tally: Tally, layer: Layer) -> Integers:
     return starts
 
 
-def before_prune(tally: Tally, layer: Layer, then: State, turn: int) -> State | None:
+def before_prune(tally: Tally, layer: Layer, then: CourseState, turn: int) -> CourseState | None:
     """Return the cheapest state to come from by a prune."""
     row, reach = then.summarised - layer.low, then.pruned - layer.low
     if row < 0 or row >= len(layer.costs) or reach <= 0:
@@ -140,10 +149,10 @@ def before_prune(tally: Tally, layer: Layer, then: State, turn: int) -> State | 
     costs = layer.costs[row, :reach]
     saved = 0 if tally.cold[turn] else tally.sheet.write - tally.sheet.read
     best = np.argmin(costs - saved * tally.short[layer.low : layer.low + len(costs)])
-    return State(summarised=then.summarised, pruned=layer.low + int(best))
+    return CourseState(summarised=then.summarised, pruned=layer.low + int(best))
 
 
-def before_summary(tally: Tally, layer: Layer, then: State, turn: int) -> State | None:
+def before_summary(tally: Tally, layer: Layer, then: CourseState, turn: int) -> CourseState | None:
     """Return the cheapest state to come from by a summary: elisions behind it were there before."""
     sheet, upto = tally.sheet, then.summarised
     first = then.pruned - layer.low if then.pruned > upto else 0
@@ -159,14 +168,14 @@ def before_summary(tally: Tally, layer: Layer, then: State, turn: int) -> State 
     other = sheet.other_input * covered + sheet.other_output * sheet.summary
     best = int(np.argmin(costs + np.minimum(riding + sheet.output * sheet.summary, other)))
     row, column = divmod(best, costs.shape[1])
-    return State(summarised=layer.low + row, pruned=layer.low + first + column)
+    return CourseState(summarised=layer.low + row, pruned=layer.low + first + column)
 
 
 class Optimum(Struct, frozen=True, kw_only=True):
     """The cost of the cheapest schedule in nano-dollars and its actions; the cost is None if no schedule fits."""
 
     cost: int | None
-    acts: tuple[Act, ...] = ()
+    acts: tuple[CourseAction, ...] = ()
 
 
 def optimum(course: Course, sheet: Sheet, *, with_acts: bool = False) -> Optimum:
@@ -175,10 +184,10 @@ def optimum(course: Course, sheet: Sheet, *, with_acts: bool = False) -> Optimum
     Time is at most the cube of the number of turns, memory the square. Acts take as long again: of the layers only the
     square root is kept, and those between are computed twice.
     """
-    return Search(Tally(course, sheet)).run(with_acts=with_acts)
+    return ScheduleSearch(Tally(course, sheet)).run(with_acts=with_acts)
 
 
-class Search:
+class ScheduleSearch:
     """Searches the layers of a course, one per turn, without states that cannot lead to the optimum."""
 
     def __init__(self, tally: Tally) -> None:
@@ -212,14 +221,14 @@ class Search:
 
     def step(self, layer: Layer, turn: int) -> Layer:
         """Return the layer after a turn's call, without states that already cost more than a known schedule."""
-        after = Step(self.tally, layer, turn).result()
+        after = ScheduleStep(self.tally, layer, turn).result()
         after.costs[after.costs > self._most - self._still_to_come[turn + 1]] = NEVER
         return after.trimmed()
 
-    def _acts(self, last: Layer, stored: dict[int, Layer]) -> tuple[Act, ...]:
+    def _acts(self, last: Layer, stored: dict[int, Layer]) -> tuple[CourseAction, ...]:
         """Return the actions of the optimum, walking back from its last state."""
         state = last.cheapest()
-        acts: list[Act] = []
+        acts: list[CourseAction] = []
         until = self.tally.count
         for start in sorted(stored, reverse=True):
             layers = [stored[start]]
@@ -229,15 +238,17 @@ class Search:
                 cost = layers[turn - start + 1].cost(state)
                 state, action = self._led_to(state, cost, layers[turn - start], turn)
                 if action is not None:
-                    acts.append(Act(turn=turn, action=action))
+                    acts.append(CourseAction(turn=turn, action=action))
             until = start
         return tuple(reversed(acts))
 
-    def _led_to(self, then: State, cost: int, layer: Layer, turn: int) -> tuple[State, Action | None]:
+    def _led_to(
+        self, then: CourseState, cost: int, layer: Layer, turn: int
+    ) -> tuple[CourseState, Action | None]:
         """Return a state and an action that lead to `then` at `cost`; the costs are exact, so one of three does."""
-        candidates: tuple[tuple[State | None, Action | None], ...] = (
+        candidates: tuple[tuple[CourseState | None, Action | None], ...] = (
             (then, None),
-            (before_prune(self.tally, layer, then, turn), Prune(upto=then.pruned)),
+            (before_prune(self.tally, layer, then, turn), CoursePrune(upto=then.pruned)),
             (before_summary(self.tally, layer, then, turn), Summarise(upto=then.summarised)),
         )
         for state, action in candidates:

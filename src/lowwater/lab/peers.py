@@ -1,6 +1,6 @@
 """Simulates the compaction policies of other tools on a course (a session reduced to token counts).
 
-A peer sees a `View` before each call and may return a `Change`. `play_course` bills the calls. `PEERS` lists the models of
+A peer sees a `PeerView` before each call and may return a `PeerChange`. `play_course` bills the calls. `PEERS` lists the models of
 other tools; each docstring says what the tool does (its first line is shown on the replay page) and what the model leaves out.
 """
 
@@ -11,8 +11,25 @@ from typing import Literal, Protocol
 from msgspec import Struct
 
 from lowwater.core.policies.guarded import guard_leaf
-from lowwater.lab.course import KEPT_FREE, Act, Course, Prune, Sheet, Summarise, Turn, Use
-from lowwater.lab.schedules import Policy, RentOrBuy, Tally, exact_gate, never, rolling_mask, threshold
+from lowwater.lab.course import (
+    KEPT_FREE,
+    Course,
+    CourseAction,
+    CoursePrune,
+    CourseTurn,
+    CourseUse,
+    Sheet,
+    Summarise,
+)
+from lowwater.lab.schedules import (
+    RentOrBuy,
+    SchedulePolicy,
+    Tally,
+    exact_gate,
+    never,
+    rolling_mask,
+    threshold,
+)
 from lowwater.settings import LeafSettings
 
 Form = Literal["whole", "elided", "cleared", "summary"]
@@ -45,7 +62,7 @@ With these, 53 requests have about 20 compactions, as measured.
 """
 _SERVER_TRIGGER = 200_000
 """OpenAI publishes no default; this is the one that Hermes sends."""
-DECLARED: Mapping[str, Callable[[Tally], Policy]] = {
+DECLARED: Mapping[str, Callable[[Tally], SchedulePolicy]] = {
     "rent-or-buy": RentOrBuy,
     "exact-gate": exact_gate,
     "threshold-50": threshold(0.5),
@@ -55,7 +72,7 @@ DECLARED: Mapping[str, Callable[[Tally], Policy]] = {
 """Policies limited to the optimum's actions and tail, so that none of them can cost less than the optimum."""
 
 
-class Piece(Struct, frozen=True, kw_only=True):
+class PeerPiece(Struct, frozen=True, kw_only=True):
     """What a view shows of one turn, or a summary; equal pieces stand for equal bytes."""
 
     form: Form
@@ -68,7 +85,7 @@ class Piece(Struct, frozen=True, kw_only=True):
     """How many times its content had been summarised before."""
 
 
-class SummaryCall(Struct, frozen=True, kw_only=True):
+class PeerSummaryCall(Struct, frozen=True, kw_only=True):
     """The tokens of a request for a summary; `other` means a cheaper model that is sent only what it summarises."""
 
     read: int = 0
@@ -91,19 +108,19 @@ class SummaryCall(Struct, frozen=True, kw_only=True):
         )
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class PeerChange(Struct, frozen=True, kw_only=True):
     """A new view, and the summary calls made for it."""
 
-    pieces: tuple[Piece, ...]
-    asked: tuple[SummaryCall, ...] = ()
+    pieces: tuple[PeerPiece, ...]
+    asked: tuple[PeerSummaryCall, ...] = ()
 
 
-class View(Struct, frozen=True, kw_only=True):
+class PeerView(Struct, frozen=True, kw_only=True):
     """What would be sent with the next call, and what was sent with the previous one."""
 
     course: Course
     sheet: Sheet
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PeerPiece, ...]
     sent: int
     """Tokens of the previous prompt."""
     cold: bool
@@ -113,27 +130,29 @@ class View(Struct, frozen=True, kw_only=True):
     @property
     def size(self) -> int:
         """The prompt in tokens."""
-        return self.course.fixed + tokens_of(self.pieces)
+        return self.course.fixed + tokens_of_pieces(self.pieces)
 
-    def summary(self, tokens: int, upto: int, *, later: int = 0, depth: int = 0) -> Piece:
+    def summary(self, tokens: int, upto: int, *, later: int = 0, depth: int = 0) -> PeerPiece:
         """Return a new summary of everything before turn `upto`; `later` numbers several summaries of one change."""
-        return Piece(form="summary", turn=upto, tokens=tokens, serial=self.serial + later + 1, depth=depth)
+        return PeerPiece(
+            form="summary", turn=upto, tokens=tokens, serial=self.serial + later + 1, depth=depth
+        )
 
-    def cached_prefix_call(self, output: int) -> SummaryCall:
+    def cached_prefix_call(self, output: int) -> PeerSummaryCall:
         """Return a request that repeats the previous prompt with an instruction: read from a warm cache, else billed as input."""
         sheet = self.sheet
         if self.cold:
-            return SummaryCall(fresh=self.sent + sheet.instruction, output=output)
-        return SummaryCall(read=self.sent, fresh=sheet.instruction, output=output)
+            return PeerSummaryCall(fresh=self.sent + sheet.instruction, output=output)
+        return PeerSummaryCall(read=self.sent, fresh=sheet.instruction, output=output)
 
-    def cheapest_call(self, covered: int, output: int) -> SummaryCall:
+    def cheapest_call(self, covered: int, output: int) -> PeerSummaryCall:
         """Return the cheaper of a request on the cached prefix and one that sends `covered` tokens to another model."""
         cached, other = self.cached_prefix_call(output), self.other_model_call(covered, output)
         return min(cached, other, key=lambda call: call.cost(self.sheet))
 
-    def other_model_call(self, covered: int, output: int) -> SummaryCall:
+    def other_model_call(self, covered: int, output: int) -> PeerSummaryCall:
         """Return a request that sends `covered` tokens to another model."""
-        return SummaryCall(fresh=covered + self.sheet.instruction, output=output, other=True)
+        return PeerSummaryCall(fresh=covered + self.sheet.instruction, output=output, other=True)
 
     def tail(self, tokens: int) -> int:
         """Return the index at which a tail of at most `tokens` begins; the newest piece is always in it."""
@@ -148,17 +167,17 @@ class View(Struct, frozen=True, kw_only=True):
 class Peer(Protocol):
     """A policy with its own actions; called before every call of a course, in order."""
 
-    def __call__(self, view: View, /) -> Change | None:
+    def __call__(self, view: PeerView, /) -> PeerChange | None:
         """Return a change to make before the call, or None to send the view as it is."""
         ...
 
 
-def tokens_of(pieces: Iterable[Piece]) -> int:
+def tokens_of_pieces(pieces: Iterable[PeerPiece]) -> int:
     """Return the sum of the pieces' tokens."""
     return sum(piece.tokens for piece in pieces)
 
 
-def piece_of(turns: Sequence[Turn], index: int, form: Form, *, placeholder: int = 0) -> Piece:
+def piece_of(turns: Sequence[CourseTurn], index: int, form: Form, *, placeholder: int = 0) -> PeerPiece:
     """Return a turn in a form; `placeholder` is the size of a cleared result."""
     turn = turns[index]
     match form:
@@ -168,7 +187,7 @@ def piece_of(turns: Sequence[Turn], index: int, form: Form, *, placeholder: int 
             tokens = turn.text + min(turn.results, placeholder)
         case _:
             tokens = turn.whole
-    return Piece(form=form, turn=index, tokens=tokens)
+    return PeerPiece(form=form, turn=index, tokens=tokens)
 
 
 class CallRecord(Struct, frozen=True, kw_only=True):
@@ -232,11 +251,11 @@ class Simulation:
 
     def __init__(self, course: Course, sheet: Sheet, cold: Sequence[bool], believed: Sequence[bool]) -> None:
         self._course, self._sheet, self._cold, self._believed = course, sheet, cold, believed
-        self._pieces: tuple[Piece, ...] = ()
-        self._sent: tuple[Piece, ...] = ()
+        self._pieces: tuple[PeerPiece, ...] = ()
+        self._sent: tuple[PeerPiece, ...] = ()
         self._serial = 0
         self._wholes = list(accumulate(turn.whole for turn in course.turns))
-        self._uses: dict[int, list[Use]] = {}
+        self._uses: dict[int, list[CourseUse]] = {}
         for use in course.uses or ():
             self._uses.setdefault(use.at, []).append(use)
         self._in_view = 0
@@ -266,17 +285,17 @@ class Simulation:
             in_view=self._in_view,
         )
 
-    def _view(self, turn: int) -> View:
-        return View(
+    def _view(self, turn: int) -> PeerView:
+        return PeerView(
             course=self._course,
             sheet=self._sheet,
             pieces=self._pieces,
-            sent=self._course.fixed + tokens_of(self._sent) if turn else 0,
+            sent=self._course.fixed + tokens_of_pieces(self._sent) if turn else 0,
             cold=self._believed[turn],
             serial=self._serial,
         )
 
-    def _change(self, turn: int, change: Change | None, *, forced: bool = False) -> int:
+    def _change(self, turn: int, change: PeerChange | None, *, forced: bool = False) -> int:
         """Apply a change and return the cost of its summary calls, billed by the real state of the cache."""
         if change is None or change.pieces == self._pieces:
             return 0
@@ -292,7 +311,7 @@ class Simulation:
                 before=before,
                 after=self._view(turn).size,
                 summaries=len(change.asked),
-                summary_tokens=tokens_of(new),
+                summary_tokens=tokens_of_pieces(new),
                 first_changed=first,
                 forced=forced,
             )
@@ -307,8 +326,8 @@ class Simulation:
     def _call(self, turn: int, asked: int) -> CallRecord:
         sheet, course = self._sheet, self._course
         same = _common_prefix(self._sent, self._pieces)
-        hit = 0 if self._cold[turn] else course.fixed + tokens_of(self._pieces[:same])
-        prompt = course.fixed + tokens_of(self._pieces)
+        hit = 0 if self._cold[turn] else course.fixed + tokens_of_pieces(self._pieces[:same])
+        prompt = course.fixed + tokens_of_pieces(self._pieces)
         cost = sheet.read * hit + sheet.write * (prompt - hit) + sheet.output * course.turns[turn].output
         shown = {piece.turn: piece for piece in self._pieces if piece.form != "summary"}
         elided = sum(course.turns[index].whole - piece.tokens for index, piece in shown.items())
@@ -324,7 +343,7 @@ class Simulation:
             rework=self._rework(turn, shown, prompt),
         )
 
-    def _rework(self, turn: int, shown: dict[int, Piece], prompt: int) -> int:
+    def _rework(self, turn: int, shown: dict[int, PeerPiece], prompt: int) -> int:
         """Return the cost of recalling what this turn uses and the view no longer shows."""
         cost = 0
         for use in self._uses.get(turn, ()):
@@ -346,21 +365,21 @@ def play_course(
     return Simulation(course, sheet, cold, believed).play(peer)
 
 
-def follow_schedule(acts: Sequence[Act], *, course: Course) -> Peer:
+def follow_schedule(acts: Sequence[CourseAction], *, course: Course) -> Peer:
     """Return a peer that carries out a schedule's actions and nothing else."""
     by_turn = {act.turn: act.action for act in acts}
 
-    def decide(view: View) -> Change | None:
+    def decide(view: PeerView) -> PeerChange | None:
         turn = view.pieces[-1].turn
         match by_turn.get(turn):
-            case Prune(upto=upto):
-                return Change(pieces=tuple(_elide(piece, upto, course) for piece in view.pieces))
+            case CoursePrune(upto=upto):
+                return PeerChange(pieces=tuple(_elide(piece, upto, course) for piece in view.pieces))
             case Summarise(upto=upto):
                 covered = [piece for piece in view.pieces if piece.form == "summary" or piece.turn < upto]
                 tokens = view.sheet.summary
-                return Change(
+                return PeerChange(
                     pieces=(view.summary(tokens, upto), *view.pieces[len(covered) :]),
-                    asked=(view.cheapest_call(tokens_of(covered), tokens),),
+                    asked=(view.cheapest_call(tokens_of_pieces(covered), tokens),),
                 )
             case None:
                 return None
@@ -368,20 +387,20 @@ def follow_schedule(acts: Sequence[Act], *, course: Course) -> Peer:
     return decide
 
 
-def _elide(piece: Piece, upto: int, course: Course) -> Piece:
+def _elide(piece: PeerPiece, upto: int, course: Course) -> PeerPiece:
     if piece.form != "whole" or piece.turn >= upto:
         return piece
     return piece_of(course.turns, piece.turn, "elided")
 
 
-def _forced(view: View) -> Change:
+def _forced(view: PeerView) -> PeerChange:
     """Return a change that summarises everything but the newest turn."""
     newest, tokens = view.pieces[-1], view.sheet.summary
-    asked = view.cheapest_call(tokens_of(view.pieces[:-1]), tokens)
-    return Change(pieces=(view.summary(tokens, newest.turn), newest), asked=(asked,))
+    asked = view.cheapest_call(tokens_of_pieces(view.pieces[:-1]), tokens)
+    return PeerChange(pieces=(view.summary(tokens, newest.turn), newest), asked=(asked,))
 
 
-def _common_prefix(before: Sequence[Piece], after: Sequence[Piece]) -> int:
+def _common_prefix(before: Sequence[PeerPiece], after: Sequence[PeerPiece]) -> int:
     """Return the number of equal pieces at the start."""
     for index, (old, new) in enumerate(zip(before, after, strict=False)):
         if old is not new and old != new:
@@ -389,7 +408,7 @@ def _common_prefix(before: Sequence[Piece], after: Sequence[Piece]) -> int:
     return min(len(before), len(after))
 
 
-def hermes_classic(view: View) -> Change | None:
+def hermes_classic(view: PeerView) -> PeerChange | None:
     """Hermes: at half of the window, everything between the first turn and a tail of a tenth of the window is summarised.
 
     Another model writes the summary; it sees one line per tool result (measured: none over 123 characters). The summary is a
@@ -400,7 +419,7 @@ def hermes_classic(view: View) -> Change | None:
     return _summarise_middle(view, round(_HERMES_TAIL * threshold)) if view.size >= threshold else None
 
 
-def hermes_runway(view: View) -> Change | None:
+def hermes_runway(view: PeerView) -> PeerChange | None:
     """Hermes with runway: at the threshold, prune old tool output; summarise the middle only if that leaves too little runway.
 
     The threshold is half of the window, at least 64,000 tokens. The newest output is spared, within a budget that depends on
@@ -413,23 +432,23 @@ def hermes_runway(view: View) -> Change | None:
     least = max(5_000, window // 20)
     tail = view.tail(round(_HERMES_TAIL * threshold))
     pruned = _prune_before(view, tail)
-    reclaimed = tokens_of(view.pieces) - tokens_of(pruned)
+    reclaimed = tokens_of_pieces(view.pieces) - tokens_of_pieces(pruned)
     target = threshold - max(least, _HERMES_RUNWAY * threshold)
     if reclaimed >= least and view.size - reclaimed <= target:
-        return Change(pieces=pruned)
+        return PeerChange(pieces=pruned)
     return _summarise_middle(view, round(_HERMES_TAIL * threshold))
 
 
-def _summarise_middle(view: View, tail_tokens: int) -> Change | None:
+def _summarise_middle(view: PeerView, tail_tokens: int) -> PeerChange | None:
     first = 1 if view.pieces[0].form == "whole" and view.pieces[0].turn == 0 else 0
     tail = max(first, view.tail(tail_tokens))
     middle = view.pieces[first:tail]
     if not any(piece.form != "summary" for piece in middle):
         return None
-    tokens = _summary_size(tokens_of(middle), view.sheet.window)
+    tokens = _summary_size(tokens_of_pieces(middle), view.sheet.window)
     shown = sum(_clear_results(view, piece).tokens for piece in middle)
     summary = view.summary(tokens, view.pieces[tail].turn)
-    return Change(
+    return PeerChange(
         pieces=(*view.pieces[:first], summary, *view.pieces[tail:]),
         asked=(view.other_model_call(shown, tokens),),
     )
@@ -439,7 +458,7 @@ def _summary_size(replaced: int, window: int) -> int:
     return round(min(max(_SUMMARY_RATIO * replaced, _MIN_SUMMARY), _MAX_SUMMARY_SHARE * window, _MAX_SUMMARY))
 
 
-def _prune_before(view: View, tail: int) -> tuple[Piece, ...]:
+def _prune_before(view: PeerView, tail: int) -> tuple[PeerPiece, ...]:
     """Return the view with the results before the tail cleared, except the newest within the budget and the one that crosses it."""
     left = next(spared for window, spared in _SPARED_OUTPUT if view.sheet.window >= window)
     pieces = list(view.pieces)
@@ -452,7 +471,7 @@ def _prune_before(view: View, tail: int) -> tuple[Piece, ...]:
     return tuple(pieces)
 
 
-def _clear_results(view: View, piece: Piece) -> Piece:
+def _clear_results(view: PeerView, piece: PeerPiece) -> PeerPiece:
     if piece.form != "whole" or view.course.turns[piece.turn].results <= _HERMES_PLACEHOLDER:
         return piece
     return piece_of(view.course.turns, piece.turn, "cleared", placeholder=_HERMES_PLACEHOLDER)
@@ -468,7 +487,7 @@ class LeafPasses(Struct, frozen=True, kw_only=True):
 
     leaf: LeafSettings = LeafSettings()
 
-    def __call__(self, view: View) -> Change | None:
+    def __call__(self, view: PeerView) -> PeerChange | None:
         """Return the view after all passes that are due."""
         sweep = _Sweep(view, self.leaf)
         budget = view.sheet.window
@@ -478,21 +497,21 @@ class LeafPasses(Struct, frozen=True, kw_only=True):
         most = self.leaf.context_threshold * budget
         while view.size > most and sweep.size > most and len(sweep.asked) < _MAX_PASSES and sweep.raw:
             sweep.compact()
-        return Change(pieces=tuple(sweep.pieces), asked=tuple(sweep.asked)) if sweep.asked else None
+        return PeerChange(pieces=tuple(sweep.pieces), asked=tuple(sweep.asked)) if sweep.asked else None
 
 
 class _Sweep:
     """A sequence of passes over one view."""
 
-    def __init__(self, view: View, leaf: LeafSettings) -> None:
+    def __init__(self, view: PeerView, leaf: LeafSettings) -> None:
         self._view, self._leaf = view, leaf
         self.pieces = list(view.pieces)
-        self.asked: list[SummaryCall] = []
+        self.asked: list[PeerSummaryCall] = []
 
     @property
     def size(self) -> int:
         """Tokens of the prompt after the passes so far."""
-        return self._view.course.fixed + tokens_of(self.pieces)
+        return self._view.course.fixed + tokens_of_pieces(self.pieces)
 
     @property
     def raw(self) -> int:
@@ -515,11 +534,11 @@ class _Sweep:
         covered = self.pieces[first:end]
         upto = covered[-1].turn + (covered[-1].form != "summary")
         summary = self._view.summary(tokens, upto, later=len(self.asked), depth=depth)
-        self.asked.append(self._view.other_model_call(tokens_of(covered), tokens))
+        self.asked.append(self._view.other_model_call(tokens_of_pieces(covered), tokens))
         self.pieces[first:end] = [summary]
 
 
-def claude_code(view: View) -> Change | None:
+def claude_code(view: PeerView) -> PeerChange | None:
     """Claude Code: near the end of the window, the whole history but the newest turn becomes one summary by the same model.
 
     It keeps room for the output and a buffer: in a window of 200,000 it compacts at 167,000, as recorded sessions of later
@@ -531,7 +550,7 @@ def claude_code(view: View) -> Change | None:
     return _all_but_newest(view, view.cached_prefix_call(view.sheet.summary))
 
 
-def opencode(view: View) -> Change | None:
+def opencode(view: PeerView) -> PeerChange | None:
     """OpenCode: clears results older than the newest 40,000 tokens of them if that frees 20,000; on overflow, summarises.
 
     The same model writes the summary, in a request that writes everything to the cache again and reads nothing from it.
@@ -539,14 +558,14 @@ def opencode(view: View) -> Change | None:
     results it spares.
     """
     if view.size > view.sheet.window - _OPENCODE_OUTPUT and len(view.pieces) > 1:
-        asked = SummaryCall(written=view.size, fresh=view.sheet.instruction, output=view.sheet.summary)
+        asked = PeerSummaryCall(written=view.size, fresh=view.sheet.instruction, output=view.sheet.summary)
         return _all_but_newest(view, asked)
     pieces = _clear_old_results(view)
-    freed = tokens_of(view.pieces) - tokens_of(pieces)
-    return Change(pieces=pieces) if freed > _OPENCODE_LEAST else None
+    freed = tokens_of_pieces(view.pieces) - tokens_of_pieces(pieces)
+    return PeerChange(pieces=pieces) if freed > _OPENCODE_LEAST else None
 
 
-def langchain(view: View) -> Change | None:
+def langchain(view: PeerView) -> PeerChange | None:
     """LangChain's `SummarizationMiddleware` at 100,000 tokens: all but the newest 20 messages become a note, without a summary.
 
     It trims the history to 4,000 tokens before summarising. If one message is longer than that, nothing is left and the model
@@ -556,14 +575,14 @@ def langchain(view: View) -> Change | None:
     return _langchain(view, _LANGCHAIN_NOTE, None)
 
 
-def langchain_untrimmed(view: View) -> Change | None:
+def langchain_untrimmed(view: PeerView) -> PeerChange | None:
     """LangChain with trimming off: the same model writes the summary, in a request that reads nothing from the cache."""
     tokens = view.sheet.summary
-    covered = tokens_of(view.pieces[:-_LANGCHAIN_KEPT])
-    return _langchain(view, tokens, SummaryCall(fresh=covered + view.sheet.instruction, output=tokens))
+    covered = tokens_of_pieces(view.pieces[:-_LANGCHAIN_KEPT])
+    return _langchain(view, tokens, PeerSummaryCall(fresh=covered + view.sheet.instruction, output=tokens))
 
 
-def openai_default(view: View) -> Change | None:
+def openai_default(view: PeerView) -> PeerChange | None:
     """The OpenAI Agents SDK's compaction session: every ten items, the server replaces all but the newest turn by an opaque item.
 
     The item is billed like a summary requested on the cached prefix. The measurement counted only the requests, because the
@@ -579,7 +598,7 @@ def openai_default(view: View) -> Change | None:
     )
 
 
-def openai_server(view: View) -> Change | None:
+def openai_server(view: PeerView) -> PeerChange | None:
     """OpenAI's `context_management` on the server: one opaque item at 200,000 tokens, or at the wall if that is lower.
 
     It is billed like a summary requested on the cached prefix. Not modelled: the real size of the opaque item.
@@ -589,24 +608,24 @@ def openai_server(view: View) -> Change | None:
     return _all_but_newest(view, view.cached_prefix_call(view.sheet.summary))
 
 
-def _langchain(view: View, tokens: int, asked: SummaryCall | None) -> Change | None:
+def _langchain(view: PeerView, tokens: int, asked: PeerSummaryCall | None) -> PeerChange | None:
     old, kept = view.pieces[:-_LANGCHAIN_KEPT], view.pieces[-_LANGCHAIN_KEPT:]
     if _langchain_count(view) < _LANGCHAIN_TRIGGER or not any(piece.form != "summary" for piece in old):
         return None
-    return Change(pieces=(view.summary(tokens, kept[0].turn), *kept), asked=(asked,) if asked else ())
+    return PeerChange(pieces=(view.summary(tokens, kept[0].turn), *kept), asked=(asked,) if asked else ())
 
 
-def _langchain_count(view: View) -> float:
+def _langchain_count(view: PeerView) -> float:
     results = sum(view.course.turns[piece.turn].results for piece in view.pieces if piece.form == "whole")
-    return tokens_of(view.pieces) - (1 - _LANGCHAIN_COUNTS) * results
+    return tokens_of_pieces(view.pieces) - (1 - _LANGCHAIN_COUNTS) * results
 
 
-def _all_but_newest(view: View, asked: SummaryCall) -> Change:
+def _all_but_newest(view: PeerView, asked: PeerSummaryCall) -> PeerChange:
     newest = view.pieces[-1]
-    return Change(pieces=(view.summary(view.sheet.summary, newest.turn), newest), asked=(asked,))
+    return PeerChange(pieces=(view.summary(view.sheet.summary, newest.turn), newest), asked=(asked,))
 
 
-def _clear_old_results(view: View) -> tuple[Piece, ...]:
+def _clear_old_results(view: PeerView) -> tuple[PeerPiece, ...]:
     """Return the view with all results cleared that are older than the newest 40,000 tokens of results."""
     spared, pieces = _OPENCODE_SPARED, list(view.pieces)
     for index in range(len(pieces) - 1, -1, -1):

@@ -7,16 +7,26 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from lowwater.core.costs.rent import Meter, Offer, Outlook, choose
+from lowwater.core.costs.prices import Meter, Offer, Outlook, choose
 from lowwater.core.policies.guarded import guard_leaf
-from lowwater.lab.course import SHARE, Act, Action, Course, Prune, Sheet, State, Summarise, after
+from lowwater.lab.course import (
+    SHARE,
+    Action,
+    Course,
+    CourseAction,
+    CoursePrune,
+    CourseState,
+    Sheet,
+    Summarise,
+    after,
+)
 from lowwater.settings import LeafSettings
 
 Integers = npt.NDArray[np.int64]
 LOST_BY_ELISION = 150_000
 """The share of expected uses, in millionths, that the digest of an elided result does not serve."""
 _YOUNG = 5
-_ACTIONS: Mapping[str, Callable[..., Action]] = {"prune": Prune, "summarise": Summarise}
+_ACTIONS: Mapping[str, Callable[..., Action]] = {"prune": CoursePrune, "summarise": Summarise}
 RUNWAY = 0.15
 EXPECTED = 30
 """The number of later calls for which the exact gate expects a compaction to pay."""
@@ -44,23 +54,23 @@ class Tally:
         fits = int(np.searchsorted(self.whole[: turn + 1], end - room, side="left"))
         return min(turn, max(0, edge, fits if end > room else 0))
 
-    def size(self, turn: int, state: State) -> int:
+    def size(self, turn: int, state: CourseState) -> int:
         """Return the tokens of the prompt at a turn's call."""
         summary = self.sheet.summary if state.summarised else 0
         short = self.short[state.pruned] - self.short[state.summarised]
         return int(self.course.fixed + summary + short + self.whole[turn + 1] - self.whole[state.pruned])
 
-    def kept(self, state: State) -> int:
+    def kept(self, state: CourseState) -> int:
         """Return the tokens at the start of the prompt that a further prune leaves unchanged."""
         summary = self.sheet.summary if state.summarised else 0
         return int(self.course.fixed + summary + self.short[state.pruned] - self.short[state.summarised])
 
-    def call(self, turn: int, state: State, action: Action | None) -> int:
+    def call(self, turn: int, state: CourseState, action: Action | None) -> int:
         """Return the cost of a turn, including output and rework, if `action` is taken before it in `state`."""
         output = self.sheet.output * self.course.turns[turn].output
         return self.prompt(turn, state, action) + output + self.rework(turn, after(state, action))
 
-    def prompt(self, turn: int, state: State, action: Action | None) -> int:
+    def prompt(self, turn: int, state: CourseState, action: Action | None) -> int:
         """Return the cost of a turn's prompt, with the summary request if `action` needs one."""
         sheet, size = self.sheet, self.size(turn, after(state, action))
         asked = self.asking(turn, state, action.upto) if isinstance(action, Summarise) else 0
@@ -69,12 +79,12 @@ class Tally:
         hit = self._hit(turn, state, action)
         return asked + sheet.read * hit + sheet.write * (size - hit)
 
-    def _hit(self, turn: int, state: State, action: Action | None) -> int:
+    def _hit(self, turn: int, state: CourseState, action: Action | None) -> int:
         if action is None:
             return self.size(turn - 1, state)
         return self.course.fixed if isinstance(action, Summarise) else self.kept(state)
 
-    def asking(self, turn: int, state: State, upto: int) -> int:
+    def asking(self, turn: int, state: CourseState, upto: int) -> int:
         """Return the cost of a summary request: on the cached prefix, or by another model, whichever is cheaper."""
         sheet = self.sheet
         rate = sheet.input if self.cold[turn] else sheet.read
@@ -84,14 +94,14 @@ class Tally:
         covered = self.covered(state, upto) + sheet.instruction
         return min(riding, sheet.other_input * covered + sheet.other_output * sheet.summary)
 
-    def covered(self, state: State, upto: int) -> int:
+    def covered(self, state: CourseState, upto: int) -> int:
         """Return the tokens that a summary up to an edge would replace."""
         elided = min(state.pruned, upto)
         old = self.sheet.summary if state.summarised else 0
         short = self.short[elided] - self.short[state.summarised]
         return int(old + short + self.whole[upto] - self.whole[elided])
 
-    def rework(self, turn: int, state: State) -> int:
+    def rework(self, turn: int, state: CourseState) -> int:
         """Return the cost of recalling what this turn uses and the view no longer shows."""
         by_elision, by_summary = self.lost(turn)
         uses, tokens = by_elision[:, state.pruned] + by_summary[:, state.summarised]
@@ -150,14 +160,14 @@ class RentOrBuy:
         self._meter = Meter()
         self._weighed = _Sums(whole=[0], short=[0])
 
-    def __call__(self, turn: int, state: State) -> Action | None:
+    def __call__(self, turn: int, state: CourseState) -> Action | None:
         """Return the action to buy before a turn's call, and charge rent for this call to everything outside the tail."""
         tally = self._tally
         chosen = choose(self.offers(turn, state))
         self._meter = self._meter.advance(tally.sheet.write if tally.cold[turn] else tally.sheet.read)
         return _ACTIONS[chosen.name](upto=tally.edges[turn]) if chosen else None
 
-    def offers(self, turn: int, state: State) -> Iterator[Offer]:
+    def offers(self, turn: int, state: CourseState) -> Iterator[Offer]:
         """Yield the actions that would shrink the view, each with the rent paid and its price."""
         tally, size = self._tally, self._tally.size(turn, state)
         self._leave_tail(tally.edges[turn])
@@ -182,7 +192,7 @@ class RentOrBuy:
                 wait=outlook.wait(saves=read * (size - left), price=self._risk(turn, state, action, price)),
             )
 
-    def _risk(self, turn: int, state: State, action: Action, price: int) -> int:
+    def _risk(self, turn: int, state: CourseState, action: Action, price: int) -> int:
         """Return the cost of an action that is not free if the whole previous prompt is cached after all."""
         tally, sheet = self._tally, self._tally.sheet
         if price <= 0 or not tally.cold[turn]:
@@ -217,11 +227,11 @@ class RentOrBuy:
             weighed.whole.append(weighed.whole[-1] + turn.whole * self._meter.total)
             weighed.short.append(weighed.short[-1] + (turn.text + turn.elided) * self._meter.total)
 
-    def _rent(self, action: Action, state: State) -> int:
+    def _rent(self, action: Action, state: CourseState) -> int:
         """Return the rent paid by the tokens that an action removes, in thousandths of a nano-dollar; a first summary puts a share of them back."""
         whole = self._paid(self._tally.whole, self._weighed.whole, state.pruned, action.upto)
         elided = self._paid(self._tally.short, self._weighed.short, state.pruned, action.upto)
-        if isinstance(action, Prune):
+        if isinstance(action, CoursePrune):
             return whole - elided
         rent = whole + self._paid(
             self._tally.short, self._weighed.short, state.summarised, min(state.pruned, action.upto)
@@ -235,7 +245,7 @@ class RentOrBuy:
             return 0
         return self._meter.total * int(sums[end] - sums[start]) - (weighed[end] - weighed[start])
 
-    def _rework(self, turn: int, state: State, then: State, size: int) -> int:
+    def _rework(self, turn: int, state: CourseState, then: CourseState, size: int) -> int:
         """Return what later uses of what an action takes out of view are expected to cost.
 
         A session is expected to go on for as many calls as it has had; uses after that are not reckoned with.
@@ -251,10 +261,10 @@ class RentOrBuy:
         return round(float(sheet.read * size * uses.sum() + sheet.write * (uses @ tally.sizes[:edge])))
 
 
-class Policy(Protocol):
+class SchedulePolicy(Protocol):
     """Decides before every call of one course; called once per turn, in order."""
 
-    def __call__(self, turn: int, state: State, /) -> Action | None:
+    def __call__(self, turn: int, state: CourseState, /) -> Action | None:
         """Return the action before a turn's call, or None."""
         ...
 
@@ -263,18 +273,18 @@ class Run(Struct, frozen=True, kw_only=True):
     """The result of a course under a policy: its cost in nano-dollars and the actions taken; the cost is None if it did not fit."""
 
     cost: int | None
-    acts: tuple[Act, ...]
+    acts: tuple[CourseAction, ...]
 
 
-def run(tally: Tally, policy: Policy) -> Run:
+def run(tally: Tally, policy: SchedulePolicy) -> Run:
     """Run a course under a policy; if the policy leaves a prompt above the wall, a summary is forced."""
-    state, cost, acts = State(), 0, []
+    state, cost, acts = CourseState(), 0, []
     for turn in range(tally.count):
         action = policy(turn, state) if tally.edges[turn] else None
         if tally.size(turn, after(state, action)) > tally.sheet.wall:
             action = Summarise(upto=tally.edges[turn])
         if action is not None:
-            acts.append(Act(turn=turn, action=action))
+            acts.append(CourseAction(turn=turn, action=action))
         cost += tally.call(turn, state, action)
         state = after(state, action)
         if tally.size(turn, state) > tally.sheet.wall:
@@ -282,18 +292,18 @@ def run(tally: Tally, policy: Policy) -> Run:
     return Run(cost=cost // 1_000, acts=tuple(acts))
 
 
-def never(_tally: Tally) -> Policy:
+def never(_tally: Tally) -> SchedulePolicy:
     """No action before the wall."""
     return lambda _turn, _state: None
 
 
-def threshold(share: float) -> Callable[[Tally], Policy]:
+def threshold(share: float) -> Callable[[Tally], SchedulePolicy]:
     """A summary of all but the tail at a share of the window."""
 
-    def made(tally: Tally) -> Policy:
+    def made(tally: Tally) -> SchedulePolicy:
         """At a share of the window, a summary of all but the tail."""
 
-        def decide(turn: int, state: State) -> Action | None:
+        def decide(turn: int, state: CourseState) -> Action | None:
             return _summary(tally, turn, state) if _is_at(tally, turn, state, share) else None
 
         return decide
@@ -301,13 +311,13 @@ def threshold(share: float) -> Callable[[Tally], Policy]:
     return made
 
 
-def runway(tally: Tally) -> Policy:
+def runway(tally: Tally) -> SchedulePolicy:
     """At half of the window a prune, or a summary if a prune would leave less than 15 % of the window as runway."""
 
-    def decide(turn: int, state: State) -> Action | None:
+    def decide(turn: int, state: CourseState) -> Action | None:
         if not _is_at(tally, turn, state, 0.5):
             return None
-        prune = Prune(upto=tally.edges[turn])
+        prune = CoursePrune(upto=tally.edges[turn])
         pruned = tally.size(turn, after(state, prune))
         is_enough = pruned <= (0.5 - RUNWAY) * tally.sheet.window
         return prune if is_enough else _summary(tally, turn, state)
@@ -315,20 +325,20 @@ def runway(tally: Tally) -> Policy:
     return decide
 
 
-def rolling_mask(tally: Tally) -> Policy:
+def rolling_mask(tally: Tally) -> SchedulePolicy:
     """All results outside the tail are elided before every call."""
 
-    def decide(turn: int, state: State) -> Action | None:
-        return Prune(upto=tally.edges[turn]) if tally.edges[turn] > state.pruned else None
+    def decide(turn: int, state: CourseState) -> Action | None:
+        return CoursePrune(upto=tally.edges[turn]) if tally.edges[turn] > state.pruned else None
 
     return decide
 
 
-def leaf_guards(tally: Tally) -> Policy:
+def leaf_guards(tally: Tally) -> SchedulePolicy:
     """A pass over the oldest chunk if the guards of lossless-claw's PR 306 allow it."""
     leaf = LeafSettings()
 
-    def decide(turn: int, state: State) -> Action | None:
+    def decide(turn: int, state: CourseState) -> Action | None:
         edge, upto = tally.edges[turn], state.summarised
         if edge <= upto:
             return None
@@ -343,13 +353,13 @@ def leaf_guards(tally: Tally) -> Policy:
     return decide
 
 
-def exact_gate(tally: Tally) -> Policy:
+def exact_gate(tally: Tally) -> SchedulePolicy:
     """Whatever saves most over the next 30 calls, as soon as it saves anything; rework is ignored."""
 
-    def decide(turn: int, state: State) -> Action | None:
+    def decide(turn: int, state: CourseState) -> Action | None:
         edge, best, most = tally.edges[turn], None, 0
         kept = tally.prompt(turn, state, None)
-        for action in (Prune(upto=edge), Summarise(upto=edge)):
+        for action in (CoursePrune(upto=edge), Summarise(upto=edge)):
             then = after(state, action)
             if then == state or then.summarised < state.summarised:
                 continue
@@ -361,7 +371,7 @@ def exact_gate(tally: Tally) -> Policy:
     return decide
 
 
-POLICIES: Mapping[str, Callable[[Tally], Policy]] = {
+POLICIES: Mapping[str, Callable[[Tally], SchedulePolicy]] = {
     "never": never,
     "threshold 85 %": threshold(0.85),
     "threshold 50 %": threshold(0.5),
@@ -379,9 +389,9 @@ def cost(course: Course, sheet: Sheet, policy: str) -> int | None:
     return run(tally, POLICIES[policy](tally)).cost
 
 
-def _is_at(tally: Tally, turn: int, state: State, share: float) -> bool:
+def _is_at(tally: Tally, turn: int, state: CourseState, share: float) -> bool:
     return tally.size(turn, state) >= share * tally.sheet.window
 
 
-def _summary(tally: Tally, turn: int, state: State) -> Action | None:
+def _summary(tally: Tally, turn: int, state: CourseState) -> Action | None:
     return Summarise(upto=tally.edges[turn]) if tally.edges[turn] > state.summarised else None

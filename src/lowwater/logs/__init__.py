@@ -1,1 +1,1 @@
-"""Reading what agents recorded, whatever they wrote it as: one module per agent."""
+"""Reading sessions that agents recorded: one module per agent."""

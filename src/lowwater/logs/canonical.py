@@ -1,4 +1,4 @@
-"""Sessions in one simple form: a header, then OpenAI chat messages with times, usage and model."""
+"""Reads sessions in one simple form: a header, then OpenAI chat messages with times, usage and model."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +11,8 @@ from lowwater.core.formats.usage import Tokens
 from lowwater.core.strict_json import read_fields, read_json, write_object
 from lowwater.errors import BadInput
 from lowwater.logs.files import FileLine, RecordedFile, first_objects, seconds
-from lowwater.logs.gathering import build_recording, decode_recorded, usage_in
 from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
+from lowwater.logs.recording_builder import build_recording, decode_recorded, usage_in
 
 _HEADER = {"id", "agent", "native_compactions"}
 _BESIDE = ("ts", "usage", "model", "kind")
@@ -43,7 +43,7 @@ class _Beside(Struct):
 
 
 class _Pi(Struct):
-    """Counts as pi names them."""
+    """Token counts with the names that pi uses."""
 
     input: Tokens = None
     output: Tokens = None
@@ -52,12 +52,12 @@ class _Pi(Struct):
 
 
 class Canonical:
-    """One session behind each header."""
+    """Reads one session after each header."""
 
     name = "canonical"
 
     def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
-        """Tell by the header."""
+        """Return whether the first line is a header."""
         return any(line.keys() >= _HEADER for line in first_objects(head)[:1])
 
     def read(self, file: RecordedFile) -> Iterator[Recording]:
@@ -100,7 +100,7 @@ def _recording(
 
 
 def _compaction(told: _Compaction, messages: list[RecordedMessage | None]) -> NativeCompaction:
-    """Return the compaction at the place its message has among those that could be read."""
+    """Return the compaction, with its index among the messages that could be read."""
     before = messages[: max(0, told.index)]
     return NativeCompaction(
         index=len(before) - before.count(None),

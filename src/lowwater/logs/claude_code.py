@@ -12,25 +12,21 @@ from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
 from lowwater.core.formats.anthropic import decode_message
-from lowwater.core.formats.usage import Report, decode_anthropic_report
+from lowwater.core.formats.usage import UsageReport, decode_anthropic_report
 from lowwater.core.messages import Message, ToolResult
 from lowwater.core.strict_json import read_json, write_json
 from lowwater.errors import BadInput, MalformedMessage
 from lowwater.logs.files import FileLine, RecordedFile, SharedCalls, first_objects, seconds
-from lowwater.logs.gathering import STUB, build_recording, text_of
 from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
+from lowwater.logs.recording_builder import STUB, build_recording, text_of_content
 
 EntryKind = Literal["answer", "user", "attachment", "boundary", "prune", "link"]
 SYNTHETIC = "<synthetic>"
 UNNAMED = "?"
 """A sub-agent whose lines do not name it."""
-_FIELD_SETS = (
-    {"uuid", "parentUuid", "sessionId"},
-    {"type", "summary", "leafUuid"},
-    {"type", "messageId", "snapshot", "isSnapshotUpdate"},
-    {"type", "operation", "sessionId"},
-)
-"""Sets of fields that occur together in no other format."""
+
+
+# Lines
 
 
 class LogEntry(Struct, frozen=True, kw_only=True, gc=False):
@@ -228,6 +224,9 @@ def _is_echo(line: _Line) -> bool:
     return line.type == "progress" and b'"agent_progress"' in bytes(line.data)
 
 
+# Branches: the conversations in the tree
+
+
 class BranchStep(Struct, kw_only=True):
     """A step of a conversation: an answer with its tool results, or one other line."""
 
@@ -336,6 +335,9 @@ def _path(steps: Sequence[BranchStep], end: int) -> list[BranchStep]:
     return path[::-1]
 
 
+# Messages of a branch
+
+
 class Branch(Struct, kw_only=True):
     """The messages and compactions of a branch so far."""
 
@@ -377,7 +379,7 @@ class _Attachment(Struct):
         if self.is_of_the_user and bytes(self.prompt)[:1] == b"[":
             return read_json(bytes(self.prompt), list[Raw])
         texts = [words for words in (self.prompt, self.content) if bytes(words)[:1] == b'"']
-        return _blocks(text_of(texts[0] if texts else whole))
+        return _blocks(text_of_content(texts[0] if texts else whole))
 
 
 def branch_messages(file: RecordedFile, path: Sequence[BranchStep], session: str) -> Branch:
@@ -435,9 +437,9 @@ def _call(
     )
 
 
-def _report(file: RecordedFile, lines: Sequence[_MessageLine]) -> Report | None:
+def _report(file: RecordedFile, lines: Sequence[_MessageLine]) -> UsageReport | None:
     """Return the report with the most output: lines written while the answer streamed have partial counts."""
-    found: Report | None = None
+    found: UsageReport | None = None
     for line in lines:
         try:
             report = decode_anthropic_report(bytes(line.content.usage)) if bytes(line.content.usage) else None
@@ -556,6 +558,17 @@ def _message(role: str, blocks: Sequence[Raw]) -> Message:
 
 def _stub(call: str) -> Raw:
     return Raw(write_json({"type": "tool_result", "tool_use_id": call, "content": STUB}))
+
+
+# The format
+
+_FIELD_SETS = (
+    {"uuid", "parentUuid", "sessionId"},
+    {"type", "summary", "leafUuid"},
+    {"type", "messageId", "snapshot", "isSnapshotUpdate"},
+    {"type", "operation", "sessionId"},
+)
+"""Sets of fields that occur together in no other format."""
 
 
 class ClaudeCode:

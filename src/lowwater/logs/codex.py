@@ -11,16 +11,18 @@ from lowwater.core.formats.usage import Tokens
 from lowwater.core.strict_json import read_json, write_json
 from lowwater.errors import BadInput
 from lowwater.logs.files import FileLine, RecordedFile, first_objects, seconds, time_in
-from lowwater.logs.gathering import (
-    AgentCompaction,
-    Answer,
-    ChatSession,
-    Fields,
-    InputMessage,
-    Result,
-    text_of,
-)
 from lowwater.logs.recording import Recording
+from lowwater.logs.recording_builder import (
+    AgentCompaction,
+    ChatFields,
+    ChatSession,
+    GatheredAnswer,
+    GatheredResult,
+    InputMessage,
+    text_of_content,
+)
+
+# Items
 
 CALL_TYPES = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
 RESULTS = frozenset(
@@ -28,18 +30,13 @@ RESULTS = frozenset(
 )
 KNOWN = CALL_TYPES | RESULTS | {"message", "reasoning"}
 """Items that are part of the conversation; searches made by the provider itself have no recorded result."""
-_KINDS = frozenset({b'"session_meta"', b'"response_item"', b'"turn_context"', b'"event_msg"', b'"compacted"'})
-_INJECTED = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md instructions")
-"""The beginnings of messages that Codex writes in the user's role."""
-_COPYING = 1.0
-"""A fork writes all lines that it repeats within this many seconds."""
 
 
 class _Typed(Struct):
     type: str = ""
 
 
-class Content(Struct):
+class CodexContent(Struct):
     """One part of a message or of a tool's output."""
 
     type: str = ""
@@ -48,7 +45,7 @@ class Content(Struct):
     image_url: str | None = None
 
 
-class Item(Struct):
+class CodexItem(Struct):
     """Any item; each type has some of these fields."""
 
     type: str = ""
@@ -61,8 +58,8 @@ class Item(Struct):
     action: Raw = Raw(b"null")
     output: Raw = Raw(b'""')
     tools: Raw = Raw(b"")
-    content: str | list[Content] | None = None
-    summary: list[Content] | None = None
+    content: str | list[CodexContent] | None = None
+    summary: list[CodexContent] | None = None
 
 
 class _Output(Struct):
@@ -70,13 +67,13 @@ class _Output(Struct):
     success: bool | None = None
 
 
-def read_item(raw: bytes) -> Item | None:
-    """Return an item, None if it is none of the known ones, or raise BadInput."""
-    return read_json(raw, Item) if read_json(raw, _Typed).type in KNOWN else None
+def read_item(raw: bytes) -> CodexItem | None:
+    """Return an item, None if its type is not known, or raise BadInput."""
+    return read_json(raw, CodexItem) if read_json(raw, _Typed).type in KNOWN else None
 
 
-def call_of(item: Item) -> Fields | None:
-    """Return a chat message's tool call; None if no result could ever belong to it."""
+def call_of(item: CodexItem) -> ChatFields | None:
+    """Return the tool call as a chat message has it; None without an id, because no result could belong to it."""
     call = item.call_id or item.id
     if not call:
         return None
@@ -87,22 +84,22 @@ def call_of(item: Item) -> Fields | None:
             "custom": {"name": item.name or "custom", "input": item.input or ""},
         }
     name = item.name or item.type.removesuffix("_call")
-    arguments = text_of(item.action if item.type == "local_shell_call" else item.arguments)
+    arguments = text_of_content(item.action if item.type == "local_shell_call" else item.arguments)
     return {"id": call, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def texts_of(content: str | list[Content] | None) -> list[str]:
+def codex_texts(content: str | list[CodexContent] | None) -> list[str]:
     """Return the pieces of text in a message or in reasoning."""
     if isinstance(content, str):
         return [content] if content else []
     return [text for part in content or [] if (text := part.text or part.refusal)]
 
 
-def chat_content(content: str | list[Content] | None) -> str | list[Fields]:
+def chat_content(content: str | list[CodexContent] | None) -> str | list[ChatFields]:
     """Return a message's content as chat messages have it: text and pictures."""
     if not isinstance(content, list):
         return content or ""
-    parts: list[Fields] = []
+    parts: list[ChatFields] = []
     for part in content:
         if part.image_url:
             parts.append({"type": "image_url", "image_url": {"url": part.image_url}})
@@ -111,17 +108,20 @@ def chat_content(content: str | list[Content] | None) -> str | list[Fields]:
     return parts
 
 
-def output_of(item: Item) -> str | list[Fields]:
+def output_of(item: CodexItem) -> str | list[ChatFields]:
     """Return a tool's output: text, parts, or (in older rollouts) an object around it."""
     raw = bytes(item.tools) or bytes(item.output)
     match raw[:1]:
         case b"[" if not bytes(item.tools):
-            return chat_content(read_json(raw, list[Content]))
+            return chat_content(read_json(raw, list[CodexContent]))
         case b"{":
             output = read_json(raw, _Output)
             return output.content if isinstance(output.content, str) else raw.decode()
         case _:
-            return text_of(Raw(raw))
+            return text_of_content(Raw(raw))
+
+
+# Token counts
 
 
 class _Figures(Struct):
@@ -141,22 +141,22 @@ class Counter:
 
     def __init__(self) -> None:
         self.prompt: int | None = None
-        """The usage of the last call."""
+        """The prompt tokens of the last call; None before the first."""
         self._total: Usage | None = None
-        self._waiting: list[Answer] = []
+        self._waiting: list[GatheredAnswer] = []
         self._unseen: list[Usage] = []
 
-    def answered(self, answer: Answer) -> None:
+    def answered(self, answer: GatheredAnswer) -> None:
         """Add an answer whose count is to come."""
         answer.others += self._unseen
         self._unseen = []
         self._waiting.append(answer)
 
     def count(self, raw: Raw) -> bool:
-        """Read a count and tell whether it is new: Codex repeats the last one when it learns of rate limits.
+        """Read a count and return whether it is new: Codex repeats the last one when it learns of rate limits.
 
-        What the total grew by beyond the last call belongs to a call that had no count of its own; a call that gave
-        no answer, such as one that summarised, is told beside the next.
+        If the total grew by more than the last call, the rest belongs to a call without a count of its own. The usage of a
+        call without an answer, such as one that wrote a summary, goes to the next answer.
         """
         info = read_json(bytes(raw), _Info) if bytes(raw) not in (b"", b"null") else _Info()
         total = _usage(info.total_token_usage) if info.total_token_usage else None
@@ -208,6 +208,15 @@ def _less(whole: Usage, some: Usage) -> Usage | None:
         output=whole.output - some.output,
     )
     return left if min(left.uncached, left.cache_read, left.cache_write, left.output) >= 0 else None
+
+
+# Rollouts
+
+_KINDS = frozenset({b'"session_meta"', b'"response_item"', b'"turn_context"', b'"event_msg"', b'"compacted"'})
+_INJECTED = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md instructions")
+"""The beginnings of messages that Codex writes in the user's role."""
+_COPYING = 1.0
+"""A fork writes all lines that it repeats within this many seconds."""
 
 
 class _Line(Struct):
@@ -266,7 +275,7 @@ class Codex:
     name = "codex"
 
     def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
-        """Recognise the envelope, or the first line of older rollouts without one."""
+        """Return whether the lines have Codex's envelope, or the first line is that of an older rollout without one."""
         found = first_objects(head)
         return any(bytes(line.get("type", b"")) in _KINDS and "payload" in line for line in found) or any(
             {"id", "timestamp", "instructions"} <= line.keys() for line in found[:1]
@@ -298,7 +307,7 @@ class _Rollout:
         self._meta: _Meta | None = None
         self._parent = ""
         self._model = ""
-        self._answer: Answer | None = None
+        self._answer: GatheredAnswer | None = None
         self._counter = Counter()
         self._started_at: float | None = None
         self._copied_from = ""
@@ -368,37 +377,39 @@ class _Rollout:
     def _time(self, at: float | None) -> float | None:
         return at if not self._copied_from or self._copied_at is None else self._copied_at
 
-    def _item(self, item: Item | None, number: int, at: float | None) -> None:
+    def _item(self, item: CodexItem | None, number: int, at: float | None) -> None:
         if item is None:
             return
         if item.type in RESULTS:
             if item.call_id:
-                self._session.result(item.call_id, Result(content=output_of(item), where=number, at=at))
+                self._session.result(
+                    item.call_id, GatheredResult(content=output_of(item), where=number, at=at)
+                )
         elif item.type == "message" and item.role != "assistant":
             self._answer = None
             self._say(item, number, at)
         else:
             self._extend(item, number, at)
 
-    def _say(self, item: Item, number: int, at: float | None) -> None:
-        texts = texts_of(item.content)
+    def _say(self, item: CodexItem, number: int, at: float | None) -> None:
+        texts = codex_texts(item.content)
         is_user = item.role == "user" and not (texts and texts[0].lstrip().startswith(_INJECTED))
         fields = {"role": item.role or "user", "content": chat_content(item.content)}
         self._session.items.append(
             InputMessage(fields=fields, where=number, at=at, kind="" if is_user else "meta")
         )
 
-    def _extend(self, item: Item, number: int, at: float | None) -> None:
+    def _extend(self, item: CodexItem, number: int, at: float | None) -> None:
         if self._answer is None:
-            self._answer = Answer(where=number, at=at, model=self._model, made_by=self._copied_from)
+            self._answer = GatheredAnswer(where=number, at=at, model=self._model, made_by=self._copied_from)
             self._session.items.append(self._answer)
             self._counter.answered(self._answer)
         answer = self._answer
         answer.key = answer.key or item.call_id or item.id or ""
         if item.type == "message":
-            answer.texts += texts_of(item.content)
+            answer.texts += codex_texts(item.content)
         elif item.type == "reasoning":
-            answer.thoughts += texts_of(item.summary) + texts_of(item.content)
+            answer.thoughts += codex_texts(item.summary) + codex_texts(item.content)
         elif call := call_of(item):
             answer.calls.append(call)
 
@@ -416,7 +427,7 @@ class _Rollout:
     def _compacted(self, compaction: _Compaction, number: int, at: float | None) -> None:
         self._answer = None
         items = [read_item(bytes(raw)) for raw in compaction.replacement_history or []]
-        left = [text for item in items if item is not None for text in texts_of(item.content)]
+        left = [text for item in items if item is not None for text in codex_texts(item.content)]
         text = compaction.message or "\n\n".join(left)
         self._session.items.append(AgentCompaction(at=at, before=self._counter.prompt))
         if text:

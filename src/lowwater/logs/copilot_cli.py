@@ -1,4 +1,4 @@
-"""Copilot CLI: sessions as a stream of events, with token counts only for the session as a whole."""
+"""Reads Copilot CLI's sessions: streams of events, with token counts only for the session as a whole."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,32 +11,18 @@ from lowwater.core.formats.usage import Tokens
 from lowwater.core.strict_json import read_json, write_json
 from lowwater.errors import BadInput
 from lowwater.logs.files import RecordedFile, first_objects, seconds
-from lowwater.logs.gathering import (
-    AgentCompaction,
-    Answer,
-    ChatSession,
-    Fields,
-    InputMessage,
-    Result,
-    text_of,
-)
 from lowwater.logs.recording import Recording
-
-_KNOWN = frozenset(
-    {
-        "session.start",
-        "session.model_change",
-        "session.shutdown",
-        "session.snapshot_rewind",
-        "session.compaction_complete",
-        "system.message",
-        "system.notification",
-        "user.message",
-        "assistant.message",
-        "tool.execution_complete",
-    }
+from lowwater.logs.recording_builder import (
+    AgentCompaction,
+    ChatFields,
+    ChatSession,
+    GatheredAnswer,
+    GatheredResult,
+    InputMessage,
+    text_of_content,
 )
-"""Events that tell of the conversation; what others hold is of no concern, whatever its shape."""
+
+# Token counts
 
 
 class _Requests(Struct):
@@ -44,7 +30,7 @@ class _Requests(Struct):
 
 
 class ModelUsage(Struct):
-    """Tokens; the input includes what was read from the cache and written to it."""
+    """Token counts; the input includes cache reads and writes."""
 
     inputTokens: Tokens = None  # noqa: N815  # Copilot's spelling, here and below
     outputTokens: Tokens = None  # noqa: N815
@@ -52,8 +38,8 @@ class ModelUsage(Struct):
     cacheWriteTokens: Tokens = None  # noqa: N815
 
 
-class Metrics(Struct):
-    """What one model's calls came to."""
+class CopilotMetrics(Struct):
+    """The sum of one model's calls."""
 
     requests: _Requests | None = None
     usage: ModelUsage | None = None
@@ -65,20 +51,20 @@ class Metrics(Struct):
 
 
 class CompactionUsage(ModelUsage):
-    """What a compaction consumed, in the names of either version."""
+    """The usage of a compaction, with the field names of older and newer versions."""
 
     input: Tokens = None
     output: Tokens = None
     cachedInput: Tokens = None  # noqa: N815
 
 
-def usage_of(metrics: Metrics) -> Usage | None:
+def usage_of(metrics: CopilotMetrics) -> Usage | None:
     """Return the counts in parts that do not overlap; None if there are none."""
     return _apart(metrics.usage) if metrics.usage and metrics.usage.inputTokens else None
 
 
 def spent(used: CompactionUsage) -> Usage:
-    """Return what a compaction consumed, in parts that do not overlap."""
+    """Return the usage of a compaction in parts that do not overlap."""
     return _apart(
         ModelUsage(
             inputTokens=used.inputTokens or used.input,
@@ -101,6 +87,25 @@ def _apart(figures: ModelUsage) -> Usage:
     )
 
 
+# Events
+
+_KNOWN = frozenset(
+    {
+        "session.start",
+        "session.model_change",
+        "session.shutdown",
+        "session.snapshot_rewind",
+        "session.compaction_complete",
+        "system.message",
+        "system.notification",
+        "user.message",
+        "assistant.message",
+        "tool.execution_complete",
+    }
+)
+"""Events that are part of the conversation; others are ignored, whatever they contain."""
+
+
 class _Event(Struct):
     type: str = ""
     id: str | None = None
@@ -120,7 +125,7 @@ class _Failure(Struct):
 
 
 class _Data(Struct):
-    """What an event tells; each type has some of these fields."""
+    """The data of an event; each type has some of these fields."""
 
     sessionId: str | None = None  # noqa: N815
     startTime: Any = None  # noqa: N815
@@ -144,7 +149,7 @@ class _Data(Struct):
     summaryContent: str | None = None  # noqa: N815
     compactionTokensUsed: CompactionUsage | None = None  # noqa: N815
     upToEventId: str | None = None  # noqa: N815
-    modelMetrics: dict[str, Metrics] | None = None  # noqa: N815
+    modelMetrics: dict[str, CopilotMetrics] | None = None  # noqa: N815
 
 
 class _Content(Struct):
@@ -152,19 +157,19 @@ class _Content(Struct):
 
 
 class CopilotCli:
-    """One session a file, its sub-agents in the same stream."""
+    """Reads one session per file; its sub-agents are in the same stream."""
 
     name = "copilot-cli"
 
     def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
-        """Tell by the envelope of events around a type with a dot in it."""
+        """Return whether a line has the envelope of events, with a dot in its type."""
         return any(
             {"type", "data", "id", "timestamp", "parentId"} <= line.keys() and b"." in bytes(line["type"])
             for line in first_objects(head)
         )
 
     def read(self, file: RecordedFile) -> Iterator[Recording]:
-        """Yield the session and each sub-agent; of several in one file, each as it ends."""
+        """Yield the session and its sub-agents; if a file has several sessions, each when the next begins."""
         stream = _Stream(file)
         for line in file.lines():
             event = file.read(line, _Event)
@@ -182,7 +187,7 @@ class CopilotCli:
 
 
 class _Stream:
-    """One session so far; the threads are those of its sub-agents, by their ids, and its own without one."""
+    """One session so far; its threads are its sub-agents by their ids, and itself under an empty id."""
 
     def __init__(self, file: RecordedFile) -> None:
         self._file = file
@@ -191,12 +196,12 @@ class _Stream:
         self._system = ""
         self._started_at: float | None = None
         self._threads: dict[str, ChatSession] = {"": ChatSession(file)}
-        self._metrics: dict[str, Metrics] = {}
+        self._metrics: dict[str, CopilotMetrics] = {}
         self._compacting: list[CompactionUsage] = []
         self._places: dict[str, int] = {}
 
     def ends_before(self, event: _Event, data: _Data) -> bool:
-        """Tell whether another session begins here."""
+        """Return whether another session begins here."""
         return event.type == "session.start" and bool(self._id) and data.sessionId != self._id
 
     def add(self, event: _Event, data: _Data, number: int) -> None:
@@ -248,10 +253,10 @@ class _Stream:
     def _answer(self, session: ChatSession, data: _Data, number: int, at: float | None) -> None:
         key = data.apiCallId or data.messageId or ""
         last = session.items[-1] if session.items else None
-        if isinstance(last, Answer) and key and last.key == key:
+        if isinstance(last, GatheredAnswer) and key and last.key == key:
             answer = last
         else:
-            answer = Answer(where=number, at=at, key=key, model=data.model or self._model)
+            answer = GatheredAnswer(where=number, at=at, key=key, model=data.model or self._model)
             answer.others += [spent(used) for used in self._compacting]
             self._compacting = []
             session.items.append(answer)
@@ -269,9 +274,12 @@ class _Stream:
             session.items.append(_said(data.summaryContent, number, at, "compact_summary"))
 
     def _count(self) -> None:
-        """Give the session's counts to its call if it is the only one; no count tells which of several had what."""
+        """Give the session's counts to its call if there is only one; they cannot be divided among several."""
         answers = [
-            item for session in self._threads.values() for item in session.items if isinstance(item, Answer)
+            item
+            for session in self._threads.values()
+            for item in session.items
+            if isinstance(item, GatheredAnswer)
         ]
         metrics = list(self._metrics.values())
         if len(answers) == 1 and len(metrics) == 1 and metrics[0].is_one_call:
@@ -282,8 +290,8 @@ def _said(text: str, number: int, at: float | None, kind: str) -> InputMessage:
     return InputMessage(fields={"role": "user", "content": text}, where=number, at=at, kind=kind)
 
 
-def _call(request: _Request) -> Fields:
-    function = {"name": request.name, "arguments": text_of(request.arguments)}
+def _call(request: _Request) -> ChatFields:
+    function = {"name": request.name, "arguments": text_of_content(request.arguments)}
     return {"id": request.toolCallId, "type": "function", "function": function}
 
 
@@ -294,6 +302,6 @@ def _result(session: ChatSession, data: _Data, number: int, at: float | None) ->
     elif bytes(data.error)[:1] == b"{":
         text = read_json(bytes(data.error), _Failure).message or ""
     elif bytes(data.result):
-        text = text_of(data.result)
-    result = Result(content=text, where=number, at=at, is_error=data.success is False)
+        text = text_of_content(data.result)
+    result = GatheredResult(content=text, where=number, at=at, is_error=data.success is False)
     session.result(data.toolCallId or "", result)

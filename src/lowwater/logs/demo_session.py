@@ -1,4 +1,4 @@
-"""The recorded session that the demo plays."""
+"""The session that the demo plays, which is shipped as data."""
 
 import lzma
 from importlib.resources import files
@@ -27,7 +27,7 @@ class Header(Struct, frozen=True, kw_only=True):
     tools: Raw
 
 
-class Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class DemoLine(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A message: `content` as Anthropic has it, but each tool result is a message of its own, with the role `tool`."""
 
     role: Role
@@ -42,7 +42,7 @@ class DemoSession(Struct, frozen=True, kw_only=True):
 
     recording: Recording
     mentions: tuple[tuple[str, ...], ...]
-    """For each message, the names in it that the session first saw in an earlier message: what should still be in view."""
+    """For each message, the names in it that an earlier message introduced: what should still be in view."""
 
     @property
     def system(self) -> str:
@@ -70,14 +70,14 @@ class DemoSession(Struct, frozen=True, kw_only=True):
 def demo_session(*, turns: int | None = None) -> DemoSession:
     """Return the session that `lowwater demo` plays: 472 calls of a model, some 420,000 tokens, on claude-haiku-4-5.
 
-    With `turns`, only what comes before the call after that many: the session ends where a request would be sent.
+    With `turns`, the session ends after that many calls, where the next request would be sent.
     """
     if turns is not None and turns < 0:
         raise BadSetting(f"turns is {turns}: it must not be negative")
     data = lzma.decompress(files("lowwater").joinpath("data", _FILE).read_bytes())
     first, *rest = data.splitlines()
     header = msgspec.json.decode(first, type=Header)
-    lines = [msgspec.json.decode(line, type=Line) for line in rest]
+    lines = [msgspec.json.decode(line, type=DemoLine) for line in rest]
     answers = [index for index, line in enumerate(lines) if line.role == "assistant"]
     if turns is not None and turns < len(answers):
         lines = lines[: answers[turns]]
@@ -97,7 +97,7 @@ def demo_session(*, turns: int | None = None) -> DemoSession:
     )
 
 
-def _message(line: Line, index: int) -> Message:
+def _message(line: DemoLine, index: int) -> Message:
     role = "user" if line.role == "tool" else line.role
     fields = {"role": write_json(role), "content": bytes(line.content)}
     return Message(role=line.role, name=line.name, parts=decode_message(write_object(fields), index).parts)

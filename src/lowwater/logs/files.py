@@ -21,36 +21,16 @@ from lowwater.core.strict_json import read_fields, read_json
 from lowwater.errors import BadInput, UnreadableFile, UnreadableJson
 from lowwater.logs.recording import BrokenLine, Recording
 
-_ESCAPE = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL
-)
-_LONE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+T = TypeVar("T")
+
+
+# Times
+
 _MIN_TIME, _MAX_TIME = 946_684_800.0, 4_102_444_800.0
 """The years 2000 and 2100: a number outside of them is not taken for a time."""
 _UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 _UNITS = (1.0, 1e3, 1e6, 1e9)
-T = TypeVar("T")
-LONGEST_LINE = 64 << 20
-LARGEST_WHOLE = 512 << 20
-MAX_BROKEN = 10_000
-_HEAD, _LONGEST_HEAD, _LINES_IN_HEAD = 64 << 10, 8 << 20, 3
-_STEP = 1 << 20
-_GZIP = b"\x1f\x8b"
-_UNREADABLE = (OSError, EOFError, zlib.error)
-"""What reading raises if the disk or compressed data is damaged."""
-CallOwners = dict[str, tuple[str, str]]
-"""For each call, the file and the session that recorded it first."""
-_DATABASE_HEAD = b"SQLite format 3\x00"
-_DATABASE_UNREADABLE = (sqlite3.Error, ValueError, OverflowError)
-"""What a damaged database raises: names may not be Unicode, numbers may be too large."""
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|["{}\[\],]', re.DOTALL)
-_FIELD = re.compile(rb'\s*("(?:[^"\\]++|\\.)*+")\s*:', re.DOTALL)
-_MAX_HEAD_OBJECTS = 50
-
-
-def without_lone_surrogates(data: bytes) -> bytes:
-    r"""Return JSON text with each lone surrogate replaced by `\ufffd`."""
-    return _ESCAPE.sub(lambda found: rb"\ufffd" if _LONE_SURROGATE.fullmatch(found[0]) else found[0], data)
+"""Parts of a second in which times are recorded."""
 
 
 def seconds(value: object) -> float | None:
@@ -80,6 +60,20 @@ def _from_text(value: str) -> float | None:
         return _from_number((read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp())
     except (ValueError, OverflowError):
         return None
+
+
+# Files
+
+LONGEST_LINE = 64 << 20
+LARGEST_WHOLE = 512 << 20
+MAX_BROKEN = 10_000
+_HEAD, _LONGEST_HEAD, _LINES_IN_HEAD = 64 << 10, 8 << 20, 3
+_STEP = 1 << 20
+_GZIP = b"\x1f\x8b"
+_UNREADABLE = (OSError, EOFError, zlib.error)
+"""What reading raises if the disk or compressed data is damaged."""
+CallOwners = dict[str, tuple[str, str]]
+"""For each call, the file and the session that recorded it first."""
 
 
 class FileLine(Struct, frozen=True, kw_only=True):
@@ -233,9 +227,8 @@ class RecordedFile:
             self._on_read(self._disk.tell())
 
 
-def _cleaned_line(data: bytes) -> bytes:
-    ended = data.rstrip(b"\r\n")
-    return without_lone_surrogates(ended) if b"\\ud" in ended or b"\\uD" in ended else ended
+def _error_text(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _is_text(data: bytes | bytearray) -> bool:
@@ -248,8 +241,27 @@ def _is_text(data: bytes | bytearray) -> bool:
     return True
 
 
-def _error_text(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL
+)
+_LONE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+
+
+def _cleaned_line(data: bytes) -> bytes:
+    ended = data.rstrip(b"\r\n")
+    return without_lone_surrogates(ended) if b"\\ud" in ended or b"\\uD" in ended else ended
+
+
+def without_lone_surrogates(data: bytes) -> bytes:
+    r"""Return JSON text with each lone surrogate replaced by `\ufffd`."""
+    return _ESCAPE.sub(lambda found: rb"\ufffd" if _LONE_SURROGATE.fullmatch(found[0]) else found[0], data)
+
+
+# Databases
+
+_DATABASE_HEAD = b"SQLite format 3\x00"
+_DATABASE_UNREADABLE = (sqlite3.Error, ValueError, OverflowError)
+"""What a damaged database raises: names may not be Unicode, numbers may be too large."""
 
 
 class Database:
@@ -309,6 +321,12 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
     raise UnreadableFile(f"the database cannot be read: {said}")
 
 
+# JSON that may be truncated
+
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|["{}\[\],]', re.DOTALL)
+_FIELD = re.compile(rb'\s*("(?:[^"\\]++|\\.)*+")\s*:', re.DOTALL)
+
+
 def fields_in(data: bytes) -> dict[str, bytes]:
     """Return the fields of a possibly truncated JSON object; the last value may be incomplete."""
     if data.lstrip()[:1] != b"{":
@@ -319,7 +337,7 @@ def fields_in(data: bytes) -> dict[str, bytes]:
         return _first_fields(data)
 
 
-def items_in(data: bytes) -> Iterator[bytes]:
+def json_items(data: bytes) -> Iterator[bytes]:
     """Yield the items of a possibly truncated JSON array; the last one may be incomplete."""
     if data.lstrip()[:1] != b"[":
         return
@@ -368,6 +386,9 @@ def _piece(data: bytes) -> Iterator[bytes]:
         yield piece
 
 
+# Calls that several sessions recorded
+
+
 class SharedCalls(Struct, kw_only=True):
     """Counts the calls of a session, and which of them another session recorded before."""
 
@@ -406,7 +427,12 @@ class SharedCalls(Struct, kw_only=True):
         return replace(recording, parent=parent, relation=relation, shared=self.messages)
 
 
-class Format(Protocol):
+# Formats
+
+_MAX_HEAD_OBJECTS = 50
+
+
+class LogFormat(Protocol):
     """A format of recorded sessions."""
 
     @property
@@ -423,7 +449,7 @@ class Format(Protocol):
         ...
 
 
-def format_of(head: bytes, path: Path, formats: Iterable[Format]) -> Format | None:
+def detect_log_format(head: bytes, path: Path, formats: Iterable[LogFormat]) -> LogFormat | None:
     """Return the first format that recognises the file."""
     return next((format for format in formats if format.recognises(head, path)), None)
 

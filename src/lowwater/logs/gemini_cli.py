@@ -1,4 +1,4 @@
-"""Gemini CLI: a session as one JSON object, or as lines that replace, add and take back messages."""
+"""Reads Gemini CLI's sessions: one JSON object, or lines that replace, add and retract messages."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,17 +11,19 @@ from lowwater.core.formats.usage import Tokens
 from lowwater.core.strict_json import read_json
 from lowwater.errors import BadInput
 from lowwater.logs.files import RecordedFile, fields_in, seconds
-from lowwater.logs.gathering import (
-    AgentCompaction,
-    Answer,
-    ChatSession,
-    Fields,
-    InputMessage,
-    Result,
-    SessionItem,
-    text_of,
-)
 from lowwater.logs.recording import Recording
+from lowwater.logs.recording_builder import (
+    AgentCompaction,
+    ChatFields,
+    ChatSession,
+    GatheredAnswer,
+    GatheredResult,
+    InputMessage,
+    SessionItem,
+    text_of_content,
+)
+
+# Messages
 
 
 class _Tokens(Struct):
@@ -45,8 +47,8 @@ class _ToolCall(Struct):
     status: str | None = None
 
 
-class Message(Struct):
-    """A message as it is written; `content` is text, a part or a list of these."""
+class GeminiMessage(Struct):
+    """A message as Gemini CLI writes it; `content` is text, a part, or a list of these."""
 
     id: str = ""
     type: str = ""
@@ -72,13 +74,13 @@ class _Output(Struct):
     error: Raw = Raw(b"")
 
 
-def answer_of(message: Message, where: int | str, at: float | None) -> Answer:
+def answer_of(message: GeminiMessage, where: int | str, at: float | None) -> GatheredAnswer:
     """Return an answer with its thoughts, calls, results and counts."""
     text = text_in(message.content)
     calls = message.toolCalls or []
     results = {call.id: _result(call, where, at) for call in calls}
     thoughts = [": ".join(filter(None, (it.subject, it.description))) for it in message.thoughts or []]
-    return Answer(
+    return GatheredAnswer(
         where=where,
         at=at,
         key=message.id,
@@ -91,15 +93,15 @@ def answer_of(message: Message, where: int | str, at: float | None) -> Answer:
     )
 
 
-def _result(call: _ToolCall, where: int | str, at: float | None) -> Result | None:
-    """Return a result, or None before there is one: a message is written again once it has them."""
+def _result(call: _ToolCall, where: int | str, at: float | None) -> GatheredResult | None:
+    """Return the result of a call, or None if there is none yet: the message is written again when it has results."""
     if bytes(call.result) in (b"null", b"[]", b""):
         return None
-    return Result(content=text_in(call.result), where=where, at=at, is_error=call.status == "error")
+    return GatheredResult(content=text_in(call.result), where=where, at=at, is_error=call.status == "error")
 
 
 def text_in(content: Raw) -> str:
-    """Return the text of content: that of its parts, and what functions responded."""
+    """Return the text of content: of its parts and of the responses of functions."""
     raw = bytes(content)
     parts = read_json(raw, list[Raw]) if raw[:1] == b"[" else [content]
     return "\n".join(text for part in parts if (text := _text_in_part(part)))
@@ -111,25 +113,25 @@ def _text_in_part(content: Raw) -> str:
             part = read_json(bytes(content), _Part)
             return part.text or (_response(part.functionResponse.response) if part.functionResponse else "")
         case b'"':
-            return text_of(content)
+            return text_of_content(content)
         case _:
             return ""
 
 
 def _response(response: Raw) -> str:
     if bytes(response)[:1] != b"{":
-        return text_of(response)
+        return text_of_content(response)
     said = read_json(bytes(response), _Output)
-    return text_of(next((it for it in (said.output, said.error) if bytes(it)), response))
+    return text_of_content(next((it for it in (said.output, said.error) if bytes(it)), response))
 
 
-def _call(call: _ToolCall) -> Fields:
-    function = {"name": call.name, "arguments": text_of(call.args)}
+def _call(call: _ToolCall) -> ChatFields:
+    function = {"name": call.name, "arguments": text_of_content(call.args)}
     return {"id": call.id, "type": "function", "function": function}
 
 
 def _usage(tokens: _Tokens) -> Usage | None:
-    """Return the counts in parts that do not overlap: the input includes cached ones, the output no thoughts."""
+    """Return the usage in parts that do not overlap; Gemini's input includes cached tokens, its output excludes thoughts."""
     prompt = tokens.input or 0
     read = min(tokens.cached or 0, prompt)
     usage = Usage(
@@ -140,8 +142,11 @@ def _usage(tokens: _Tokens) -> Usage | None:
     return usage if usage.prompt else None
 
 
+# Sessions
+
+
 class _Record(Struct, rename={"set": "$set", "rewind_to": "$rewindTo"}):
-    """One line, or the whole file: a message if it has an id and a type, else what is to change."""
+    """One line, or the whole file: a message if it has an id and a type, else a change of the session."""
 
     id: str | None = None
     type: str | None = None
@@ -154,17 +159,17 @@ class _Record(Struct, rename={"set": "$set", "rewind_to": "$rewindTo"}):
 
 
 class GeminiCli:
-    """One session a file; those of sub-agents lie in a folder named after their parent."""
+    """Reads one session per file; those of sub-agents are in a folder named after their parent."""
 
     name = "gemini-cli"
 
     def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
-        """Tell by the fields of the object around the messages, or of the line before them."""
+        """Return whether the object around the messages, or the line before them, has Gemini CLI's fields."""
         names = fields_in(head).keys()
         return {"sessionId", "startTime"} <= names and bool({"projectHash", "messages", "kind"} & names)
 
     def read(self, file: RecordedFile) -> Iterator[Recording]:
-        """Yield the session and the branches that were taken back."""
+        """Yield the session and the branches that were retracted."""
         chat = _Chat(file)
         lines = file.lines()
         first = next(lines, None)
@@ -195,7 +200,7 @@ class _Chat:
             if record.rewind_to is not None:
                 self._rewind(record.rewind_to)
             elif record.id and record.type:
-                self._message(read_json(data, Message), where)
+                self._message(read_json(data, GeminiMessage), where)
             elif bytes(record.set):
                 self._change(read_json(bytes(record.set), _Record), where)
             else:
@@ -222,11 +227,11 @@ class _Chat:
             self._replace(record.messages, where)
 
     def _replace(self, raws: Sequence[Raw], where: int | str) -> None:
-        """Take a new list of messages: a shorter one goes back, one that begins with others is a compaction."""
-        messages: list[Message] = []
+        """Take a new list of messages: a shorter one is a rewind, one with another beginning is a compaction."""
+        messages: list[GeminiMessage] = []
         for number, raw in enumerate(raws, start=1):
             try:
-                messages.append(read_json(bytes(raw), Message))
+                messages.append(read_json(bytes(raw), GeminiMessage))
             except BadInput as error:
                 self._file.broken(f"{where} message {number}", str(error))
         places = [self._known.get(message.id) for message in messages]
@@ -240,14 +245,14 @@ class _Chat:
                 self._message(message, f"{where} message {number}", is_summary=compacts and number == 1)
 
     def _rewind(self, to: str) -> None:
-        """Take back that message and all behind it; all there are if it is not known."""
+        """Retract a message and all after it; if it is not known, all messages."""
         self._back_to(self._known.get(to, 0))
 
     def _back_to(self, place: int) -> None:
         self._session.rewind(place)
         self._known = {id: known for id, known in self._known.items() if known < place}
 
-    def _message(self, message: Message, where: int | str, *, is_summary: bool = False) -> None:
+    def _message(self, message: GeminiMessage, where: int | str, *, is_summary: bool = False) -> None:
         at = seconds(message.timestamp)
         item: SessionItem
         match message.type:

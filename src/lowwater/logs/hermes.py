@@ -15,8 +15,10 @@ from lowwater.core.messages import Message
 from lowwater.core.strict_json import read_json, write_json
 from lowwater.errors import BadInput
 from lowwater.logs.files import Database, RecordedFile, has_columns, open_database, seconds
-from lowwater.logs.gathering import build_recording, decode_chat_fields
 from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
+from lowwater.logs.recording_builder import build_recording, decode_chat_fields
+
+# Rows of the database
 
 _SESSION = (
     "id", "source", "model", "model_config", "parent_session_id", "started_at", "ended_at", "end_reason",
@@ -29,9 +31,6 @@ _MESSAGE = (
 _STRUCTURED = "\x00json:"
 """The prefix of content that is stored as JSON instead of plain text."""
 _NO_MESSAGES = ("session_meta",)
-_BEGINNINGS = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]:")
-_MERGED = "[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]"
-_SPLIT, _BRANCHED = "compression", "branched"
 
 
 class _Marks(Struct, rename={"branched_from": "_branched_from", "delegate_from": "_delegate_from"}):
@@ -39,7 +38,7 @@ class _Marks(Struct, rename={"branched_from": "_branched_from", "delegate_from":
     delegate_from: str | None = None
 
 
-class Session(Struct, frozen=True, kw_only=True):
+class HermesSession(Struct, frozen=True, kw_only=True):
     """A session's row, without its messages."""
 
     id: str
@@ -56,14 +55,14 @@ class Session(Struct, frozen=True, kw_only=True):
     """The total usage of its calls; Hermes records no usage per call."""
 
 
-class MessageRow(Struct, frozen=True, kw_only=True):
+class HermesMessageRow(Struct, frozen=True, kw_only=True):
     """One message with its time."""
 
     message: Message
     at: float | None
 
 
-def sessions_in(database: Database) -> Iterator[Session]:
+def sessions_in(database: Database) -> Iterator[HermesSession]:
     """Yield the sessions, oldest first."""
     there = database.columns("sessions")
     columns = ", ".join(name for name in _SESSION if name in there)
@@ -83,7 +82,7 @@ def system_prompt_of(database: Database, session: str) -> str:
     return _text(found["system_prompt"]) if found is not None else ""
 
 
-def message_rows(database: Database, session: str, file: RecordedFile) -> Iterator[MessageRow]:
+def message_rows(database: Database, session: str, file: RecordedFile) -> Iterator[HermesMessageRow]:
     """Yield the messages of a session in order, without those that the user retracted."""
     there = database.columns("messages")
     columns = ", ".join(name for name in _MESSAGE if name in there)
@@ -93,19 +92,19 @@ def message_rows(database: Database, session: str, file: RecordedFile) -> Iterat
         for row in database.rows(query, session):
             message = _message(row, file)
             if message is not None:
-                yield MessageRow(message=message, at=seconds(dict(row).get("timestamp")))
+                yield HermesMessageRow(message=message, at=seconds(dict(row).get("timestamp")))
     except BadInput as error:
         file.broken(f"session {session}", str(error))
 
 
-def _session(fields: dict[str, object]) -> Session:
+def _session(fields: dict[str, object]) -> HermesSession:
     marks = _marks(_text(fields.get("model_config")))
     figures = [
         _count(fields.get(f"{name}_tokens")) for name in ("input", "cache_read", "cache_write", "output")
     ]
     uncached, read, written, output = figures
     usage = Usage(uncached=uncached, cache_read=read, cache_write=written, output=output)
-    return Session(
+    return HermesSession(
         id=_text(fields["id"]),
         source=_text(fields.get("source")),
         model=_text(fields.get("model")),
@@ -165,14 +164,20 @@ def _count(told: object) -> int:
     return told if isinstance(told, int) and told >= 0 else 0
 
 
+# What compactions left: copies of messages, and summaries
+
+_BEGINNINGS = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]:")
+_MERGED = "[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]"
+
+
 class Left(Struct, frozen=True, kw_only=True):
-    """The rows from `start` to before `end` were left by one compaction."""
+    """The rows from `start` to before `end`, which one compaction left."""
 
     start: int
     end: int
 
 
-def left_by_compactions(rows: Sequence[MessageRow], starts: Sequence[int]) -> list[Left]:
+def left_by_compactions(rows: Sequence[HermesMessageRow], starts: Sequence[int]) -> list[Left]:
     """Return what each compaction left, in order; `starts` are the first rows of sessions that continue another."""
     found: list[Left] = []
     earlier = _Earlier()
@@ -197,15 +202,15 @@ def left_by_compactions(rows: Sequence[MessageRow], starts: Sequence[int]) -> li
 
 
 def is_summary(message: Message) -> bool:
-    """Tell whether a message is, or ends with, what Hermes wrote for messages that it took out."""
+    """Return whether a message is, or ends with, a summary that Hermes wrote of removed messages."""
     text = message.text.lstrip()
     if _MERGED in text:
         return True
     return text.startswith(_BEGINNINGS)
 
 
-def _start_before(rows: Sequence[MessageRow], shown: int, at: int) -> int | None:
-    """Return where the copies before a summary begin; None if the row at hand is no summary."""
+def _start_before(rows: Sequence[HermesMessageRow], shown: int, at: int) -> int | None:
+    """Return where the copies before a summary begin; None if the row at `at` is not a summary."""
     if at == 0 or not is_summary(rows[at].message):
         return None
     for copies in range((at - shown) // 2, 0, -1):
@@ -215,8 +220,8 @@ def _start_before(rows: Sequence[MessageRow], shown: int, at: int) -> int | None
     return at
 
 
-def _end_of(rows: Sequence[MessageRow], start: int, at: int, earlier: "_Earlier") -> int:
-    """Return the end of the copies and the summary: copies stand in the order of what they copy."""
+def _end_of(rows: Sequence[HermesMessageRow], start: int, at: int, earlier: "_Earlier") -> int:
+    """Return the end of the copies and the summary; copies are in the order of their originals."""
     end, last = start, -1
     while end < len(rows):
         message = rows[end].message
@@ -230,7 +235,7 @@ def _end_of(rows: Sequence[MessageRow], start: int, at: int, earlier: "_Earlier"
 
 
 class _Earlier:
-    """The messages so far, found again by content or by the tool calls that they make or answer."""
+    """The messages so far, indexed by content and by the tool calls that they make or answer."""
 
     def __init__(self) -> None:
         self._positions: defaultdict[object, list[int]] = defaultdict(list)
@@ -243,7 +248,7 @@ class _Earlier:
             self._positions[key].append(position)
 
     def position(self, message: Message, *, after: int) -> int | None:
-        """Return the first place behind `after` where this message stood, whole or with its outputs shortened."""
+        """Return the first position after `after` of this message, even if its outputs have been shortened."""
         for key in _keys(message):
             places = self._positions.get(key, [])
             index = bisect_right(places, after)
@@ -267,13 +272,18 @@ def _keys(message: Message) -> list[object]:
     return [message.digest, *calls, *results]
 
 
+# The format: sessions with those that continue them
+
+_SPLIT, _BRANCHED = "compression", "branched"
+
+
 class Hermes:
     """Reads all sessions of a database, one lineage in memory at a time."""
 
     name = "hermes"
 
     def recognises(self, head: bytes, path: Path) -> bool:
-        """Recognise Hermes' tables."""
+        """Return whether the tables are those of Hermes."""
         return has_columns(head, path, sessions="parent_session_id", messages="tool_calls")
 
     def read(self, file: RecordedFile) -> Iterator[Recording]:
@@ -290,10 +300,10 @@ class Hermes:
 
 
 def _recording(
-    lineage: Sequence[Session], relation: str, database: Database, file: RecordedFile
+    lineage: Sequence[HermesSession], relation: str, database: Database, file: RecordedFile
 ) -> Iterator[Recording]:
-    """Yield the session that a lineage is, unless it has no messages."""
-    root, rows = lineage[0], list[MessageRow]()
+    """Yield a lineage as one session, unless it has no messages."""
+    root, rows = lineage[0], list[HermesMessageRow]()
     starts: list[int] = []
     for session in lineage:
         starts.append(len(rows))
@@ -323,9 +333,9 @@ def _recording(
 
 
 def _messages(
-    rows: Sequence[MessageRow], left: Sequence[Left], *, model: str, shared: int
+    rows: Sequence[HermesMessageRow], left: Sequence[Left], *, model: str, shared: int
 ) -> list[RecordedMessage]:
-    """Return the rows as messages; what a compaction left, or a branch shares, is no new call."""
+    """Return the rows as messages; those that a compaction left or that a branch shares are not new calls."""
     copies = {position for one in left for position in range(one.start, one.end)}
     messages: list[RecordedMessage] = []
     for at, row in enumerate(rows):
@@ -342,15 +352,15 @@ def _messages(
     return messages
 
 
-def _lineages(sessions: dict[str, Session]) -> Iterator[list[Session]]:
-    """Yield each session with those that continue it after a compaction, in order; a circle is cut open."""
+def _lineages(sessions: dict[str, HermesSession]) -> Iterator[list[HermesSession]]:
+    """Yield each session with those that continue it after a compaction, in order; a cycle is cut."""
     continued = _continued(sessions)
     behind = {session.id for session in continued.values()}
     done: set[str] = set()
     firsts = [session for session in sessions.values() if session.id not in behind]
     for first in (*firsts, *sessions.values()):
-        lineage: list[Session] = []
-        session: Session | None = first
+        lineage: list[HermesSession] = []
+        session: HermesSession | None = first
         while session is not None and session.id not in done:
             done.add(session.id)
             lineage.append(session)
@@ -359,9 +369,9 @@ def _lineages(sessions: dict[str, Session]) -> Iterator[list[Session]]:
             yield lineage
 
 
-def _continued(sessions: dict[str, Session]) -> dict[str, Session]:
-    """Return which session goes on where a compaction ended one: of several, the one that was itself compacted."""
-    found: dict[str, Session] = {}
+def _continued(sessions: dict[str, HermesSession]) -> dict[str, HermesSession]:
+    """Return for each session the one that continues it after a compaction; of several, one that was itself compacted."""
+    found: dict[str, HermesSession] = {}
     for session in sessions.values():
         if not _continues(session, sessions):
             continue
@@ -371,14 +381,14 @@ def _continued(sessions: dict[str, Session]) -> dict[str, Session]:
     return found
 
 
-def _continues(session: Session, sessions: dict[str, Session]) -> bool:
+def _continues(session: HermesSession, sessions: dict[str, HermesSession]) -> bool:
     parent = sessions.get(session.parent)
     marked = session.branched or session.delegated or session.source == "tool"
     return parent is not None and parent.end_reason == _SPLIT and not marked
 
 
-def _relation(session: Session, sessions: dict[str, Session]) -> str:
-    """Return what a session is to its parent; a child without a mark is a sub-agent, as in Hermes itself."""
+def _relation(session: HermesSession, sessions: dict[str, HermesSession]) -> str:
+    """Return the relation of a session to its parent; a child without a mark is a sub-agent, as in Hermes itself."""
     if not session.parent:
         return ""
     parent = sessions.get(session.parent)
@@ -386,8 +396,8 @@ def _relation(session: Session, sessions: dict[str, Session]) -> str:
     return "fork" if session.branched or (left_for_it and not session.delegated) else "subagent"
 
 
-def _shared(rows: Sequence[MessageRow], parent: str, database: Database, path: Path) -> int:
-    """Return how many of the first messages a branch copied from its parent; what is broken there is told there."""
+def _shared(rows: Sequence[HermesMessageRow], parent: str, database: Database, path: Path) -> int:
+    """Return how many of the first messages a branch copied from its parent; broken rows are reported with the parent."""
     with RecordedFile(path) as again:
         pairs = zip(rows, message_rows(database, parent, again), strict=False)
         return sum(1 for _ in takewhile(lambda pair: pair[0].message == pair[1].message, pairs))
@@ -397,12 +407,12 @@ def _billed(message: RecordedMessage, usage: Usage) -> RecordedMessage:
     return replace(message, call=replace(message.call, usage=usage)) if message.call else message
 
 
-def _sum(lineage: Sequence[Session]) -> Usage | None:
+def _sum(lineage: Sequence[HermesSession]) -> Usage | None:
     told = [session.usage for session in lineage if session.usage is not None]
     return together(told) if told else None
 
 
-def _system(database: Database, lineage: Sequence[Session]) -> bytes:
+def _system(database: Database, lineage: Sequence[HermesSession]) -> bytes:
     """Return the system prompt of the first session that has one."""
     try:
         prompts = (system_prompt_of(database, session.id) for session in lineage)

@@ -1,8 +1,8 @@
-"""Lists of messages without anything else.
+"""Reads plain lists of messages, which no program has put its mark on.
 
-A list is a JSON array of messages, JSON lines of them, or a field of an object that may say more: a request body, a
-line of a fine-tuning set, a result of tau-bench. What stands in a message beside its content is read where it is there:
-`ts` (or `timestamp`, `created_at`), `model`, `usage`, `kind`.
+A list is a JSON array of messages, JSON lines with one message each, or a field of an object: a request body, a line of a
+fine-tuning set, a result of tau-bench. If a message has other fields beside its content, these are read: `ts` (or
+`timestamp`, `created_at`), `model`, `usage`, `kind`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,23 +12,23 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
-from lowwater.core.formats.detect import detect
+from lowwater.core.formats.codec import detect
 from lowwater.core.messages import Format
 from lowwater.core.strict_json import read_json, write_object
 from lowwater.errors import BadInput
-from lowwater.logs.files import RecordedFile, fields_in, items_in, seconds
-from lowwater.logs.gathering import build_recording, decode_recorded, usage_in
+from lowwater.logs.files import RecordedFile, fields_in, json_items, seconds
 from lowwater.logs.recording import RecordedCall, RecordedMessage, Recording
+from lowwater.logs.recording_builder import build_recording, decode_recorded, usage_in
 
 LISTS = ("messages", "traj", "conversation", "history")
-"""The fields of an object in which a list of messages is looked for, the first that has one."""
+"""The fields of an object that may have a list of messages; the first that has one counts."""
 _KINDS = ("compact_summary", "meta", "attachment", "synthetic")
 _BESIDE = ("ts", "timestamp", "created_at", "model", "kind", "usage")
 _NONE = Raw(b"null")
 
 
 class _Around(Struct):
-    """What may stand in a message beside its content."""
+    """What a message may have beside its content."""
 
     role: Any = None
     ts: Any = None
@@ -40,7 +40,7 @@ class _Around(Struct):
 
 
 class _Header(Struct):
-    """What may be said of a list as a whole."""
+    """What an object or a first line may say about the whole list."""
 
     id: Any = None
     session_id: Any = None
@@ -55,15 +55,15 @@ class _Numbered(Struct, frozen=True):
 
 
 class MessageLists:
-    """Lists of messages without a program's name on them; the last to be asked, since others hold messages too."""
+    """Reads lists of messages; the last format to be tried, because files of other formats contain messages, too."""
 
     name = "message-list"
 
     def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
-        """Tell whether messages, lists of them or objects that hold one stand at the beginning."""
+        """Return whether the file begins with messages, lists of messages, or objects with such a list."""
         text = head.lstrip()
         if text[:1] == b"[":
-            first = next(items_in(text), b"")
+            first = next(json_items(text), b"")
             return _is_message(first) or _is_list(first)
         lines = [line for line in text.split(b"\n", 3)[:2] if line.strip()]
         return any(_is_message(line) or _is_list(line) for line in lines) or bool(
@@ -93,7 +93,7 @@ def _from_array(file: RecordedFile) -> Iterator[Recording]:
     if rest.lstrip()[:1] == b"[" and _is_whole(first, list[Raw]):
         yield from _from_lines(file)
         return
-    items = items_in(file.whole())
+    items = json_items(file.whole())
     one = next(items, b"")
     each = (_Numbered(f"item {at}", item) for at, item in enumerate(chain([one], items), start=1))
     if _is_list(one):
@@ -127,7 +127,9 @@ def _sessions(each: Iterable[_Numbered], file: RecordedFile, *, alone: bool = Fa
         if not raw:
             file.broken(item.where, "it has no list of messages")
             continue
-        listed = [_Numbered(f"{item.where} message {n}", one) for n, one in enumerate(items_in(raw), start=1)]
+        listed = [
+            _Numbered(f"{item.where} message {n}", one) for n, one in enumerate(json_items(raw), start=1)
+        ]
         yield from _recording(listed, file, header, place=place)
 
 
@@ -176,7 +178,7 @@ def _message(
 
 
 def _alone(raw: bytes) -> bytes:
-    """Return a message without what stands beside it, which no provider takes."""
+    """Return a message without the fields beside its content, which no provider accepts."""
     fields = fields_in(raw)
     if fields.keys().isdisjoint(_BESIDE):
         return raw
@@ -196,14 +198,14 @@ def _is_message(raw: bytes) -> bool:
 
 
 def _is_list(raw: bytes) -> bool:
-    """Tell whether this is an array of messages, or an object that holds one."""
+    """Return whether this is an array of messages, or an object with one."""
     if raw[:1] == b"[":
-        return _is_message(next(items_in(raw), b""))
+        return _is_message(next(json_items(raw), b""))
     return bool(_list_field(fields_in(raw)))
 
 
 def _list_field(fields: dict[str, bytes]) -> str:
-    return next((name for name in LISTS if _is_message(next(items_in(fields.get(name, b"")), b""))), "")
+    return next((name for name in LISTS if _is_message(next(json_items(fields.get(name, b"")), b""))), "")
 
 
 def _is_whole(line: bytes, kind: type[object]) -> bool:

@@ -1,4 +1,4 @@
-"""Reads OpenCode's sessions from its database or its files."""
+"""Reads OpenCode's sessions, from its database, its files or an export."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -16,26 +16,24 @@ from lowwater.logs.files import (
     RecordedFile,
     fields_in,
     has_columns,
-    items_in,
+    json_items,
     open_database,
     seconds,
     without_lone_surrogates,
 )
-from lowwater.logs.gathering import between_tags, build_recording, decode_chat_fields
 from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
+from lowwater.logs.recording_builder import between_tags, build_recording, decode_chat_fields
 
-TokenCount = int | float | None
-_ASKS_FOR_SUMMARY, _RAN_A_TOOL = "What did we do so far?", "The following tool was executed by the user"
-_INTERRUPTED = "[Tool execution was interrupted]"
-_AT_ONCE = 5.0
-"""Outputs cleared within this many seconds belong to one prune."""
-_NOT_SENT = ("text/plain", "application/x-directory")
-"""Files of these types are also included as text next to their part."""
 _AGENT = "opencode"
 T = TypeVar("T")
 
 
-class Span(Struct):
+# What OpenCode writes
+
+TokenCount = int | float | None
+
+
+class TimeSpan(Struct):
     """When something began and ended, in milliseconds."""
 
     created: Any = None
@@ -51,8 +49,8 @@ class _Cache(Struct):
     write: TokenCount = None
 
 
-class Tokens(Struct):
-    """What a call consumed; `input` is what was not read from the cache and not written to it."""
+class OpencodeTokens(Struct):
+    """The tokens of a call; `input` excludes what was read from the cache or written to it."""
 
     input: TokenCount = None
     output: TokenCount = None
@@ -62,9 +60,9 @@ class Tokens(Struct):
 
     @property
     def usage(self) -> Usage | None:
-        """The same in parts that do not overlap; None if there was no prompt.
+        """The usage in parts that do not overlap; None if there was no prompt.
 
-        Since a total is recorded, reasoning stands beside the output; before, it was part of it.
+        Versions that record a total count reasoning beside the output; older ones count it as part of the output.
         """
         cache = self.cache or _Cache()
         figures = (self.input, cache.read, cache.write, self.output)
@@ -80,7 +78,7 @@ class SessionInfo(Struct):
 
     id: str = ""
     parent: str | None = field(default=None, name="parentID")
-    time: Span | None = None
+    time: TimeSpan | None = None
 
 
 class MessageInfo(Struct):
@@ -90,15 +88,15 @@ class MessageInfo(Struct):
     id: str = ""
     model: str | None = field(default=None, name="modelID")
     parent: str | None = field(default=None, name="parentID")
-    time: Span | None = None
-    tokens: Tokens | None = None
+    time: TimeSpan | None = None
+    tokens: OpencodeTokens | None = None
     summary: Any = None
     error: Any = None
     system: Any = None
 
     @property
     def begun(self) -> float | None:
-        """When it was begun: for an answer, when it was asked for."""
+        """When it began; for an answer, when it was asked for."""
         return seconds(self.time.created) if self.time else None
 
     @property
@@ -109,7 +107,7 @@ class MessageInfo(Struct):
 
 
 class File(Struct):
-    """Something attached, mostly a picture as a data URL."""
+    """An attachment, mostly a picture as a data URL."""
 
     mime: str = ""
     url: str = ""
@@ -117,50 +115,60 @@ class File(Struct):
 
 
 class ToolState(Struct):
-    """What became of a tool call."""
+    """The state of a tool call, with its result."""
 
     status: str = ""
     input: Raw = Raw(b"{}")
     output: str | None = None
     error: str | None = None
-    time: Span | None = None
+    time: TimeSpan | None = None
     attachments: list[File] | None = None
 
 
-class Part(Struct):
-    """One part of a message, of any type: a type has only some of these."""
+class OpencodePart(Struct):
+    """One part of a message; each type has only some of these fields."""
 
     type: str
     text: str = ""
     synthetic: bool | None = None
     ignored: bool | None = None
-    time: Span | None = None
+    time: TimeSpan | None = None
     mime: str = ""
     url: str = ""
     filename: str | None = None
     call: str = field(default="", name="callID")
     tool: str = ""
     state: ToolState | None = None
-    tokens: Tokens | None = None
+    tokens: OpencodeTokens | None = None
     auto: bool | None = None
 
 
-class ReadMessage(Struct, frozen=True, kw_only=True):
+class OpencodeMessage(Struct, frozen=True, kw_only=True):
     """A message with its parts, in order, as they were read."""
 
     where: str
     info: MessageInfo
-    parts: tuple[Part, ...]
+    parts: tuple[OpencodePart, ...]
 
 
 def _count(figure: TokenCount) -> int:
     return int(figure) if figure is not None and 0 <= figure < 1 << 53 else 0
 
 
-class Conversation:
-    """A session's messages as they are put together."""
+# Messages of a session
 
-    def __init__(self, file: RecordedFile, told: Sequence[ReadMessage]) -> None:
+_ASKS_FOR_SUMMARY, _RAN_A_TOOL = "What did we do so far?", "The following tool was executed by the user"
+_INTERRUPTED = "[Tool execution was interrupted]"
+_AT_ONCE = 5.0
+"""Outputs cleared within this many seconds belong to one prune."""
+_NOT_SENT = ("text/plain", "application/x-directory")
+"""Files of these types are also included as text next to their part."""
+
+
+class OpencodeConversation:
+    """Turns the messages of a session into recorded messages and compactions."""
+
+    def __init__(self, file: RecordedFile, told: Sequence[OpencodeMessage]) -> None:
         self.messages: list[RecordedMessage] = []
         self.compactions: list[NativeCompaction] = []
         self._file = file
@@ -172,11 +180,11 @@ class Conversation:
             elif one.info.role == "assistant":
                 self._answer(one)
             else:
-                file.broken(one.where, "neither of the user nor of the assistant")
+                file.broken(one.where, "the role is neither user nor assistant")
         self.compactions += list(self._prunes(told))
         self.compactions.sort(key=lambda compaction: compaction.index)
 
-    def _ask(self, told: ReadMessage) -> None:
+    def _ask(self, told: OpencodeMessage) -> None:
         request = next((part for part in told.parts if part.type == "compaction"), None)
         texts = [part for part in told.parts if part.type == "text" and not part.ignored]
         kind = "meta" if texts and all(part.synthetic for part in texts) else ""
@@ -189,21 +197,21 @@ class Conversation:
         if blocks:
             self._add({"role": "user", "content": blocks}, told.where, at=told.info.begun, kind=kind)
 
-    def _answer(self, told: ReadMessage) -> None:
+    def _answer(self, told: OpencodeMessage) -> None:
         info = told.info
         if not _is_sent(told):
             return
         if info.is_summary and info.parent not in self._asked:
-            self._compacted(info, trigger="")  # before 1.0 the summary itself was all there is
+            self._compacted(info, trigger="")  # before 1.0 there was only the summary, without a request
         steps = list(_steps(told.parts))
         asked_at = info.begun
         for step in steps:
             asked_at = self._step(step, told, asked_at, alone=len(steps) == 1)
 
     def _step(
-        self, step: Sequence[Part], told: ReadMessage, asked_at: float | None, *, alone: bool
+        self, step: Sequence[OpencodePart], told: OpencodeMessage, asked_at: float | None, *, alone: bool
     ) -> float | None:
-        """Add what one call answered and what its tools returned; return when the last of them did."""
+        """Add the answer of one call and the results of its tools; return when the last of them came."""
         info = told.info
         finished = next((part.tokens for part in step if part.type == "step-finish" and part.tokens), None)
         tokens = finished or (info.tokens if alone else None)
@@ -231,8 +239,8 @@ class Conversation:
             self.messages.append(RecordedMessage(message=message, at=at, call=call, kind=kind))
         return message is not None
 
-    def _prunes(self, told: Sequence[ReadMessage]) -> Iterator[NativeCompaction]:
-        """Yield the prunes: results whose output was cleared, those at one time together."""
+    def _prunes(self, told: Sequence[OpencodeMessage]) -> Iterator[NativeCompaction]:
+        """Yield the prunes; results that were cleared at about the same time are one prune."""
         cleared = sorted(
             (at, part.call)
             for one in told
@@ -274,9 +282,9 @@ class Conversation:
         )
 
 
-def _steps(parts: Sequence[Part]) -> Iterator[list[Part]]:
+def _steps(parts: Sequence[OpencodePart]) -> Iterator[list[OpencodePart]]:
     """Yield the parts of each call; before 1.0 one message held all calls of an answer."""
-    step: list[Part] = []
+    step: list[OpencodePart] = []
     for part in parts:
         if part.type == "step-start" and _has_content(step):
             yield step
@@ -286,12 +294,12 @@ def _steps(parts: Sequence[Part]) -> Iterator[list[Part]]:
         yield step
 
 
-def _has_content(step: Sequence[Part]) -> bool:
+def _has_content(step: Sequence[OpencodePart]) -> bool:
     return any(part.type in ("text", "reasoning", "tool") for part in step)
 
 
-def _is_sent(told: ReadMessage) -> bool:
-    """Tell whether an answer goes on being sent: one that failed does not, one that was stopped in its midst does."""
+def _is_sent(told: OpencodeMessage) -> bool:
+    """Return whether later requests contain an answer: not one that failed, but one that the user stopped."""
     error = told.info.error
     if error is None:
         return True
@@ -299,7 +307,7 @@ def _is_sent(told: ReadMessage) -> bool:
     return stopped and any(part.type in ("text", "tool") for part in told.parts)
 
 
-def _answer_of(step: Sequence[Part]) -> dict[str, object]:
+def _answer_of(step: Sequence[OpencodePart]) -> dict[str, object]:
     texts = [{"type": "text", "text": part.text} for part in step if part.type == "text" and part.text]
     thoughts = [part.text for part in step if part.type == "reasoning" and part.text]
     calls = [_call(part) for part in step if part.type == "tool"]
@@ -311,7 +319,7 @@ def _answer_of(step: Sequence[Part]) -> dict[str, object]:
     return answer
 
 
-def _call(part: Part) -> dict[str, object]:
+def _call(part: OpencodePart) -> dict[str, object]:
     arguments = bytes((part.state or ToolState()).input).decode(errors="replace")
     return {"id": part.call, "type": "function", "function": {"name": part.tool, "arguments": arguments}}
 
@@ -323,8 +331,8 @@ def _result(state: ToolState) -> dict[str, object]:
     return {"content": (state.error if state.status == "error" else None) or _INTERRUPTED, "is_error": True}
 
 
-def _block(part: Part, *, marked: bool) -> dict[str, object] | None:
-    """Return a part of the user's message; what OpenCode adds to the user's words, such as a file's text, is `marked`."""
+def _block(part: OpencodePart, *, marked: bool) -> dict[str, object] | None:
+    """Return a content block of a user message; with `marked`, text that OpenCode added itself is put into tags."""
     match part.type:
         case "text" if part.synthetic and marked and part.text and not part.ignored:
             return {"type": "text", "text": between_tags(part.text)}
@@ -348,8 +356,8 @@ def _file(file: File) -> dict[str, object] | None:
     return {"type": "file", "file": {"filename": file.filename or "", "file_data": file.url}}
 
 
-def _answered(step: Sequence[Part]) -> float | None:
-    """Return when the model had said all of it: the end of its last text, or the start of its last tool."""
+def _answered(step: Sequence[OpencodePart]) -> float | None:
+    """Return when the answer was complete: at the end of its last text, or the start of its last tool."""
     told = []
     for part in step:
         if part.type in ("text", "reasoning") and part.time is not None:
@@ -359,25 +367,21 @@ def _answered(step: Sequence[Part]) -> float | None:
     return max((time for time in told if time is not None), default=None)
 
 
-class _Raw(Struct, frozen=True):
-    """One JSON object and where it was found."""
-
-    where: str
-    data: bytes
+# The formats: files and a database
 
 
 class OpenCodeFiles:
-    """A session's file, from which its messages and their parts are found in the folders beside it, or an export."""
+    """A session's file, with its messages and parts in the folders beside it, or an exported session."""
 
     name = _AGENT
 
     def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
-        """Recognise OpenCode's ids."""
+        """Return whether the ids are those of OpenCode."""
         fields = fields_in(head)
         return _is_session(fields) or _is_piece(fields) or _is_session(fields_in(fields.get("info", b"")))
 
     def read(self, file: RecordedFile) -> Iterator[Recording]:
-        """Yield the session; messages and parts are read with theirs and give none."""
+        """Yield the session; a file with a message or a part raises BadInput, because its session's file reads it."""
         data, name = file.whole(), file.path.name.partition(".")[0]
         fields = fields_in(data)
         if _is_piece(fields):
@@ -397,7 +401,7 @@ class OpenCodeDatabase:
     name = _AGENT
 
     def recognises(self, head: bytes, path: Path) -> bool:
-        """Recognise OpenCode's tables."""
+        """Return whether the tables are those of OpenCode."""
         return has_columns(head, path, session="parent_id", message="data", part="message_id")
 
     def read(self, file: RecordedFile) -> Iterator[Recording]:
@@ -410,9 +414,9 @@ class OpenCodeDatabase:
                     yield replace(recording, started_at=seconds(row["time_created"]))
 
 
-def _recording(info: SessionInfo, told: Sequence[ReadMessage], file: RecordedFile) -> Iterator[Recording]:
+def _recording(info: SessionInfo, told: Sequence[OpencodeMessage], file: RecordedFile) -> Iterator[Recording]:
     """Yield the session if it has messages and was not read before: the database also contains what was in files."""
-    conversation = Conversation(file, told)
+    conversation = OpencodeConversation(file, told)
     place = str(file.path)
     if not conversation.messages or file.first_recorder(f"{_AGENT}:{info.id}", place) != place:
         return
@@ -433,7 +437,14 @@ def _recording(info: SessionInfo, told: Sequence[ReadMessage], file: RecordedFil
     )
 
 
-def _beside(file: RecordedFile) -> list[ReadMessage]:
+class _Raw(Struct, frozen=True):
+    """One JSON object and where it was found."""
+
+    where: str
+    data: bytes
+
+
+def _beside(file: RecordedFile) -> list[OpencodeMessage]:
     """Return the messages of a session from the folders beside its file."""
     session = file.path.name.partition(".")[0]
     for base in file.path.parents[:3]:
@@ -447,7 +458,7 @@ def _beside(file: RecordedFile) -> list[ReadMessage]:
 
 
 def _parts_beside(base: Path, session: str, message: Path) -> Iterator[_Raw]:
-    """Yield the parts of a message; before 0.6 they lay a folder deeper."""
+    """Yield the parts of a message; before version 0.6 they were one folder deeper."""
     name = message.name.partition(".")[0]
     for folder in (base / "part" / name, base / "part" / session / name):
         for path in sorted(folder.glob("*.json")):
@@ -455,7 +466,7 @@ def _parts_beside(base: Path, session: str, message: Path) -> Iterator[_Raw]:
 
 
 def _contents(path: Path) -> _Raw:
-    """Return what is in a file; one that cannot be opened is as broken as an empty one."""
+    """Return the content of a file; a file that cannot be opened counts as empty, which is reported as broken."""
     try:
         data = path.read_bytes()
     except OSError:
@@ -464,22 +475,22 @@ def _contents(path: Path) -> _Raw:
     return _Raw(where, without_lone_surrogates(data) if b"\\u" in data else data)
 
 
-def _exported(messages: bytes, file: RecordedFile) -> list[ReadMessage]:
-    each: list[ReadMessage | None] = []
-    for at, item in enumerate(items_in(messages)):
+def _exported(messages: bytes, file: RecordedFile) -> list[OpencodeMessage]:
+    each: list[OpencodeMessage | None] = []
+    for at, item in enumerate(json_items(messages)):
         fields = fields_in(item)
         parts = [
             _Raw(f"messages[{at}].parts[{n}]", raw)
-            for n, raw in enumerate(items_in(fields.get("parts", b"")))
+            for n, raw in enumerate(json_items(fields.get("parts", b"")))
         ]
         each.append(_told(_Raw(f"messages[{at}]", fields.get("info", b"")), parts, file))
     return _in_order(each)
 
 
-def _stored(session: str, database: Database, file: RecordedFile) -> list[ReadMessage]:
-    """Return the messages of a session from a database; what is damaged ends them."""
+def _stored(session: str, database: Database, file: RecordedFile) -> list[OpencodeMessage]:
+    """Return the messages of a session from a database, up to the first damage."""
     parts: dict[str, list[_Raw]] = {}
-    each: list[ReadMessage | None] = []
+    each: list[OpencodeMessage | None] = []
     try:
         found = database.rows(
             "SELECT id, message_id, data FROM part WHERE session_id = ? ORDER BY message_id, id", session
@@ -495,12 +506,12 @@ def _stored(session: str, database: Database, file: RecordedFile) -> list[ReadMe
     return _in_order(each)
 
 
-def _told(raw: _Raw, parts: Iterable[_Raw], file: RecordedFile) -> ReadMessage | None:
+def _told(raw: _Raw, parts: Iterable[_Raw], file: RecordedFile) -> OpencodeMessage | None:
     info = _read(raw, MessageInfo, file)
     if info is None:
         return None
-    read = (_read(part, Part, file) for part in parts)
-    return ReadMessage(where=raw.where, info=info, parts=tuple(part for part in read if part is not None))
+    read = (_read(part, OpencodePart, file) for part in parts)
+    return OpencodeMessage(where=raw.where, info=info, parts=tuple(part for part in read if part is not None))
 
 
 def _read(raw: _Raw, kind: type[T], file: RecordedFile) -> T | None:
@@ -511,8 +522,8 @@ def _read(raw: _Raw, kind: type[T], file: RecordedFile) -> T | None:
         return None
 
 
-def _in_order(each: Iterable[ReadMessage | None]) -> list[ReadMessage]:
-    """Return the messages in the order they were begun; ids grow with time too."""
+def _in_order(each: Iterable[OpencodeMessage | None]) -> list[OpencodeMessage]:
+    """Return the messages in the order in which they began; ids grow with time, too."""
     return sorted(
         (one for one in each if one is not None), key=lambda one: (one.info.begun or 0.0, one.info.id)
     )

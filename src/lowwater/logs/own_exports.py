@@ -1,7 +1,7 @@
-"""Sessions that Lowwater itself exported.
+"""Reads sessions that Lowwater exported itself (`lowwater sessions export --whole`).
 
-The lines stand in order: the ledger's entries, then the records of its turns, then events. A compaction of Lowwater
-counts as native: the agent that recorded the session is Lowwater.
+The lines are the ledger's entries, then the records of its turns, then its events. A compaction by Lowwater counts as native,
+because Lowwater is the agent that recorded the session.
 """
 
 from collections import defaultdict, deque
@@ -15,8 +15,8 @@ from lowwater.core.entries import Appended, Compacted, Entry, ModelChanged, Open
 from lowwater.core.events import TurnRecord
 from lowwater.core.stored import About
 from lowwater.logs.files import RecordedFile, first_objects
-from lowwater.logs.gathering import model_of_most
 from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
+from lowwater.logs.recording_builder import model_of_most
 
 _MARK = "lowwater_session"
 
@@ -32,16 +32,16 @@ class _Line(Struct):
 
 
 class OwnExports:
-    """One whole session a file."""
+    """Reads one whole session per file."""
 
     name = "lowwater"
 
     def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
-        """Tell by the mark in the first line."""
+        """Return whether the first line has the mark."""
         return any(_MARK in fields for fields in first_objects(head)[:1])
 
     def read(self, file: RecordedFile) -> Iterator[Recording]:
-        """Yield the session; lines that are missing or broken are simply not part of it."""
+        """Yield the session, without lines that are missing or broken."""
         lines = file.lines()
         first = next((read for line in lines if (read := file.read(line, _First)) is not None), None)
         if first is None:
@@ -55,7 +55,7 @@ class OwnExports:
 
 
 class _Gathered:
-    """What was read of a session so far."""
+    """The session so far."""
 
     def __init__(self) -> None:
         self._messages: list[RecordedMessage] = []
@@ -66,7 +66,7 @@ class _Gathered:
         self._model = ""
 
     def take(self, told: _Line) -> None:
-        """Take in one line."""
+        """Add one line."""
         match told.entry:
             case Appended() as entry:
                 self._append(entry)
@@ -84,7 +84,7 @@ class _Gathered:
             self._bill(told.record)
 
     def recording(self, first: _First, *, path: str) -> Recording:
-        """Return all of it as one recording."""
+        """Return the session as a recording."""
         return Recording(
             id=first.name,
             agent="lowwater",
@@ -104,11 +104,11 @@ class _Gathered:
             call = RecordedCall(model=self._model) if message.role == "assistant" else None
             if call is not None:
                 self._answers[entry.at].append(len(self._messages))
-            # A digest that came in a file is not believed.
+            # A digest from a file is not trusted.
             self._messages.append(RecordedMessage(message=replace(message, memo=b""), at=entry.at, call=call))
 
     def _bill(self, record: TurnRecord) -> None:
-        """Put a turn's usage with the answer that was appended at the same moment."""
+        """Give a turn's usage to the answer that was appended at the same time."""
         waiting = self._answers.get(record.at)
         if not waiting:
             return

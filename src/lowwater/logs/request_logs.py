@@ -9,50 +9,52 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.api_calls import Response
-from lowwater.core.cache.layout import chained
-from lowwater.core.formats.codec import decode_response, messages_in
-from lowwater.core.formats.detect import detect
+from lowwater.core.cache.belief import chained
+from lowwater.core.formats.codec import decode_response, detect, messages_in
 from lowwater.core.formats.openai_responses import is_elsewhere
 from lowwater.core.formats.streams import answer_in_events, answer_in_stream
 from lowwater.core.messages import Format, Message
 from lowwater.core.strict_json import read_fields, read_json, write_object
 from lowwater.errors import BadInput
-from lowwater.logs.files import RecordedFile, fields_in, items_in, seconds
-from lowwater.logs.gathering import build_recording, decode_recorded, usage_in
+from lowwater.logs.files import RecordedFile, fields_in, json_items, seconds
 from lowwater.logs.recording import RecordedCall, RecordedMessage, Recording
+from lowwater.logs.recording_builder import build_recording, decode_recorded, usage_in
 
+AGENT = "request-log"
+RESPONSES: Format = "openai_responses"
+
+
+# One line: a request and its answer
+
+# Loggers use many names for the same things. The fields in which a line may have the request, and the answer:
 _SENT = ("request", "request_body", "req", "proxy_server_request", "body", "params", "kwargs")
 _CAME = ("response", "response_body", "res", "result", "response_obj", "completion")
+# and the fields in which these may be wrapped:
 _INNER_SENT = ("body", "json", "params", "data", "request", "kwargs", "content")
 _INNER_CAME = ("body", "json", "message", "data", "response", "body_raw", "content")
+# The fields with the time of the request, of the answer, and of either:
 _ASKED = ("startTime", "start_time", "request_time", "started_at", "requested_at")
 _ANSWERED = ("endTime", "end_time", "response_time", "completed_at", "finished_at", "logged_at")
 _AT = ("timestamp", "ts", "time", "created_at", "datetime", "date")
 _COUNTED = ("prompt_tokens", "completion_tokens")
 _DEEPEST = 4
-_SUFFIXES = (".jsonl", ".json", ".ndjson", ".txt")
-AGENT = "request-log"
-AT_HAND = 256 << 20
-"""The most bytes of messages held in memory at a time."""
-_LOOKED_AT = 3
-RESPONSES: Format = "openai_responses"
 
 
-class Exchange(Struct, frozen=True, kw_only=True):
+class LoggedExchange(Struct, frozen=True, kw_only=True):
     """A request and its answer, each empty if the line has none."""
 
     request: bytes = b""
     answer: bytes = b""
     usage: bytes = b""
-    """What the logger itself counted."""
+    """The usage that the logger counted itself."""
     custom_id: str = ""
     """Connects the request and the result lines of a batch."""
     asked_at: float | None = None
     at: float | None = None
 
 
-def exchange_in(line: bytes) -> Exchange | None:
-    """Return what a line tells, or None if it is no line of a request log."""
+def exchange_in(line: bytes) -> LoggedExchange | None:
+    """Return the exchange in a line, or None if it is not a line of a request log."""
     fields = fields_in(line)
     request = _request_in(fields)
     answer = next((body for name in _CAME if (body := _answer(fields.get(name, b"")))), b"")
@@ -61,10 +63,10 @@ def exchange_in(line: bytes) -> Exchange | None:
     if not request and not answer and not is_result:
         return None
     if not any(name in fields for name in _CAME) and not custom_id:
-        return None  # a request without any place for an answer is a list of messages
+        return None  # without a field for an answer, this is a list of messages
     asked_at = _first(fields, _ASKED) or _inner_time(fields, _SENT)
     at = _first(fields, _ANSWERED) or _inner_time(fields, _CAME) or _first(fields, _AT)
-    return Exchange(
+    return LoggedExchange(
         request=request,
         answer=answer,
         usage=_counted(fields),
@@ -75,7 +77,7 @@ def exchange_in(line: bytes) -> Exchange | None:
 
 
 def _request_in(fields: dict[str, bytes]) -> bytes:
-    """Return the body of the request; where its fields stand in the line itself, a body of those that matter."""
+    """Return the body of the request; if the line itself has its fields, a body made of the relevant ones."""
     body = next((body for name in _SENT if (body := _request(fields.get(name, b"")))), b"")
     listed = _unquoted(fields.get("messages", b""))
     if body or listed[:1] != b"[":
@@ -101,7 +103,7 @@ def _answer(raw: bytes, depth: int = 0) -> bytes:
             return answer_in_stream(text.encode(errors="replace"))
     body = _unquoted(raw)
     if body[:1] == b"[":
-        return answer_in_events(items_in(body))
+        return answer_in_events(json_items(body))
     fields = fields_in(body)
     if fields.get("choices", b"")[:1] == b"[" or _is_response(fields):
         return body
@@ -128,7 +130,7 @@ def _inside(
 
 
 def _unquoted(raw: bytes) -> bytes:
-    """Return JSON that was written into a text as JSON; any other as it is."""
+    """Return JSON that is inside a JSON string, unquoted; anything else as it is."""
     return _text(raw).strip().encode(errors="replace") if raw[:1] == b'"' else raw
 
 
@@ -162,13 +164,18 @@ def _text(raw: bytes) -> str:
         return ""
 
 
+# Batches, whose requests are in another file
+
+_SUFFIXES = (".jsonl", ".json", ".ndjson", ".txt")
+
+
 class _Line(Struct, frozen=True):
     path: Path
     at: int
 
 
 class BatchRequests:
-    """Finds requests by their custom id; only where they lie is kept."""
+    """Finds the requests of a batch by their custom ids, in files beside the results; only their places are kept in memory."""
 
     def __init__(self, results: Path) -> None:
         self._results = results
@@ -207,8 +214,14 @@ def _requests_in(file: RecordedFile) -> Iterator[tuple[str, _Line]]:
             yield exchange.custom_id, _Line(file.path, line.at)
 
 
+# Sessions: requests that extend each other
+
+AT_HAND = 256 << 20
+"""The most bytes of messages held in memory at a time."""
+
+
 class LoggedRequest(Struct, frozen=True, kw_only=True):
-    """A request as far as a session needs it."""
+    """The parts of a request that a session needs."""
 
     messages: tuple[Message, ...] = ()
     system: bytes = b""
@@ -243,7 +256,7 @@ _NOWHERE = _Place("", 0, b"")
 
 
 class Sessions:
-    """The sessions of one log, in order of their last requests."""
+    """The sessions of one log that are in memory, ordered by their last requests."""
 
     def __init__(self, file: RecordedFile, *, at_hand: int = AT_HAND) -> None:
         self._file = file
@@ -258,7 +271,7 @@ class Sessions:
         self._size = 0
 
     def messages(self, raws: Sequence[bytes], format: Format, where: int | str) -> Iterator[Message]:
-        """Yield the messages of a request; each is decoded, and if it is broken counted, the first time it is sent."""
+        """Yield the messages of a request; a message is decoded, or counted as broken, only the first time it is sent."""
         for raw in raws:
             key = blake2b(raw, digest_size=16, person=format.encode()[:16]).digest()
             if key not in self._decoded:
@@ -305,7 +318,7 @@ class Sessions:
             yield self._closed(next(iter(self._open)))
 
     def _place(self, keys: Sequence[bytes], messages: Sequence[Message]) -> _Place:
-        """Return the latest point of a session that the messages go on from, as the client tells its answer or not."""
+        """Return the latest point of a session that the messages continue, even if the client repeats the answer differently."""
         for length in range(len(keys), 0, -1):
             key = keys[length - 1]
             if key in self._answered:
@@ -336,7 +349,7 @@ class Sessions:
         return session
 
     def _grow(self, session: _Session, new: Sequence[RecordedMessage], keys: Sequence[bytes]) -> None:
-        """Add what is new, and make the session the last at hand."""
+        """Add new messages to a session, and make it the most recently used."""
         session.messages += new
         size = sum(one.message.bytes for one in new)
         session.size += size
@@ -363,9 +376,9 @@ class Sessions:
         return replace(recording, parent=session.parent, relation=relation, shared=session.shared)
 
 
-class _Item(Struct, frozen=True):
-    where: int | str
-    data: bytes
+# The format
+
+_LOOKED_AT = 3
 
 
 class RequestLogs:
@@ -374,14 +387,14 @@ class RequestLogs:
     name = AGENT
 
     def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
-        """Tell whether one of the first lines, or the first item, is an exchange."""
+        """Return whether one of the first lines, or the first item, is an exchange."""
         text = head.lstrip()
         if text[:1] == b"[":
-            return _is_exchange(next(items_in(text), b""))
+            return _is_exchange(next(json_items(text), b""))
         return any(map(_is_exchange, text.split(b"\n", _LOOKED_AT)[:_LOOKED_AT]))
 
     def read(self, file: RecordedFile) -> Iterator[Recording]:
-        """Yield each session when no memory is left for it, or the file ends."""
+        """Yield each session when it has to leave memory, or when the file ends."""
         sessions, batch = Sessions(file), BatchRequests(file.path)
         told: set[bytes] = set()
         for item in _items(file):
@@ -400,6 +413,11 @@ class RequestLogs:
         yield from sessions.rest()
 
 
+class _Item(Struct, frozen=True):
+    where: int | str
+    data: bytes
+
+
 def _is_exchange(data: bytes) -> bool:
     exchange = exchange_in(data)
     return exchange is not None and bool(exchange.answer or exchange.custom_id)
@@ -415,7 +433,7 @@ def _why_none(data: bytes) -> str:
 
 def _items(file: RecordedFile) -> Iterator[_Item]:
     if file.head().lstrip()[:1] == b"[":
-        for at, data in enumerate(items_in(file.whole())):
+        for at, data in enumerate(json_items(file.whole())):
             yield _Item(f"item {at}", data)
     else:
         for line in file.lines():
@@ -423,7 +441,7 @@ def _items(file: RecordedFile) -> Iterator[_Item]:
 
 
 def _take(
-    exchange: Exchange, where: int | str, sessions: Sessions, file: RecordedFile
+    exchange: LoggedExchange, where: int | str, sessions: Sessions, file: RecordedFile
 ) -> Iterator[Recording]:
     try:
         response = decode_response(exchange.answer)
@@ -442,7 +460,7 @@ def _asked(request: bytes, where: int | str, sessions: Sessions) -> LoggedReques
     fields = fields_in(request)
     if "messages" not in fields and "input" in fields:
         return _asked_for_response(fields, where, sessions)
-    raws = list(items_in(fields.get("messages", b"")))
+    raws = list(json_items(fields.get("messages", b"")))
     format = detect(raws, fields)
     return LoggedRequest(
         messages=tuple(sessions.messages(raws, format, where)),
@@ -454,10 +472,10 @@ def _asked(request: bytes, where: int | str, sessions: Sessions) -> LoggedReques
 
 def _asked_for_response(fields: dict[str, bytes], where: int | str, sessions: Sessions) -> LoggedRequest:
     if is_elsewhere(fields):
-        raise BadInput("the request goes on with what its provider keeps: its history is not in the log")
+        raise BadInput("the request refers to history that only the provider has: it is not in the log")
     listed = fields["input"]
     said = write_object({"role": b'"user"', "content": listed}) if listed[:1] == b'"' else b""
-    raws = [said] if said else list(items_in(listed))
+    raws = [said] if said else list(json_items(listed))
     return LoggedRequest(
         messages=tuple(sessions.messages(messages_in(raws, RESPONSES), RESPONSES, where)),
         system=_value(fields.get("instructions", b"")),

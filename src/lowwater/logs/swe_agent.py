@@ -1,8 +1,8 @@
-"""SWE-agent and mini-swe-agent: trajectories.
+"""Reads trajectories of SWE-agent and mini-swe-agent.
 
-A trajectory is one JSON object. Its `history` is what the agent was shown, one list for all agents that took part; where
-it is missing, the steps in `trajectory` say as much. mini-swe-agent keeps `messages`, with the provider's answers beside
-them. Times are recorded by the latter only, and usage too: SWE-agent writes sums.
+A trajectory is one JSON object. SWE-agent's `history` is what the agents were shown, in one list for all of them; if it is
+missing, the steps in `trajectory` are read. mini-swe-agent has `messages`, with the provider's answers beside them. Only
+mini-swe-agent records times and the usage of each call; SWE-agent records sums.
 """
 
 from collections.abc import Iterator
@@ -14,9 +14,9 @@ from msgspec import Raw, Struct
 from lowwater.core.api_calls import Usage
 from lowwater.core.strict_json import read_json
 from lowwater.errors import BadInput
-from lowwater.logs.files import RecordedFile, fields_in, items_in, seconds
-from lowwater.logs.gathering import decode_chat_fields, model_of_most, usage_in
+from lowwater.logs.files import RecordedFile, fields_in, json_items, seconds
 from lowwater.logs.recording import RecordedCall, RecordedMessage, Recording
+from lowwater.logs.recording_builder import decode_chat_fields, model_of_most, usage_in
 
 _AGENT, _MINI = "swe-agent", "mini-swe-agent"
 _NONE = Raw(b"null")
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class _Answer(Struct):
-    """A provider's answer, as mini-swe-agent keeps it."""
+    """A provider's answer, as mini-swe-agent records it."""
 
     model: Any = None
     created: Any = None
@@ -82,22 +82,22 @@ class _Said(Struct, frozen=True):
 
 
 class SweAgent:
-    """One trajectory a file; each further agent in it is a session of its own."""
+    """Reads one trajectory per file; each further agent in it is a session of its own."""
 
     name = "swe-agent"
 
     def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
-        """Tell by the fields of the object, as far as the beginning shows them."""
+        """Return whether the beginning of the object has the fields of a trajectory."""
         fields = fields_in(head)
         if b"mini-swe-agent" in fields.get("trajectory_format", b"") or b'"mini_version"' in fields.get(
             "info", b""
         ):
             return True
-        step = fields_in(next(items_in(fields.get("trajectory", b"")), b""))
+        step = fields_in(next(json_items(fields.get("trajectory", b"")), b""))
         return {"action", "observation"} <= step.keys() or {"trajectory", "history", "info"} <= fields.keys()
 
     def read(self, file: RecordedFile) -> Iterator[Recording]:
-        """Yield the session of the main agent, then those of others."""
+        """Yield the session of the main agent, then those of the other agents."""
         fields = fields_in(file.whole())
         mini = "trajectory" not in fields
         model = _model(fields)
@@ -126,7 +126,7 @@ def _said(fields: dict[str, bytes], file: RecordedFile, model: str) -> Iterator[
     if not name:
         yield from _steps(fields.get("trajectory", b""), file, model)
         return
-    for at, raw in enumerate(items_in(fields[name])):
+    for at, raw in enumerate(json_items(fields[name])):
         where = f"{name}[{at}]"
         try:
             told = read_json(raw, _Message)
@@ -138,7 +138,7 @@ def _said(fields: dict[str, bytes], file: RecordedFile, model: str) -> Iterator[
 
 
 def _steps(trajectory: bytes, file: RecordedFile, model: str) -> Iterator[_Said]:
-    for at, raw in enumerate(items_in(trajectory)):
+    for at, raw in enumerate(json_items(trajectory)):
         where = f"trajectory[{at}]"
         try:
             step = read_json(raw, _Step)
@@ -172,7 +172,7 @@ def _recorded(told: _Message, file: RecordedFile, where: str, model: str) -> Rec
 
 
 def _model(fields: dict[str, bytes]) -> str:
-    """Return the model's name from the configuration: an object, or the same written into a text."""
+    """Return the model's name from the configuration, which is an object or a JSON string with one."""
     config = _read(_unquoted(fields.get("replay_config", b"")), _Config())
     info = _read(fields.get("info", b""), _Info()).config or _Config()
     named = (config.agent and config.agent.model, config.model, info.model, info.agent and info.agent.model)
@@ -194,7 +194,7 @@ def _unquoted(raw: bytes) -> bytes:
 
 
 def _has_items(raw: bytes) -> bool:
-    return next(items_in(raw), None) is not None
+    return next(json_items(raw), None) is not None
 
 
 def _read(raw: bytes, otherwise: T) -> T:

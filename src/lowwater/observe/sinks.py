@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from lowwater.core.events import Compaction, Event, Skip, TurnRecord
-from lowwater.core.policies.warnings import Level, UsageWarning
+from lowwater.core.limits import Level, UsageWarning
 from lowwater.protocols import MemoryHook, Sink
 
 _log = logging.getLogger("lowwater")
@@ -137,7 +137,7 @@ def _rejected(event: Event) -> str:
     return f"; not accepted as written: {', '.join(told)}" if told else ""
 
 
-def tell(sinks: Iterable[Sink], session: str, event: Event) -> None:
+def send_event(sinks: Iterable[Sink], session: str, event: Event) -> None:
     """Pass an event to every sink; a failure is logged by the type of its error and has no other effect."""
     for sink in sinks:
         try:
@@ -146,7 +146,7 @@ def tell(sinks: Iterable[Sink], session: str, event: Event) -> None:
             _log.warning("a sink failed: %s", type(error).__name__)
 
 
-def tell_turn(sinks: Iterable[Sink], session: str, record: TurnRecord) -> None:
+def send_turn(sinks: Iterable[Sink], session: str, record: TurnRecord) -> None:
     """Pass the record of a turn to every sink that has a method `turn`; failures are logged likewise."""
     for sink in sinks:
         take = getattr(sink, "turn", None)
@@ -157,7 +157,7 @@ def tell_turn(sinks: Iterable[Sink], session: str, record: TurnRecord) -> None:
                 _log.warning("a sink failed: %s", type(error).__name__)
 
 
-def announce(
+def run_memory_hooks(
     hooks: Iterable[MemoryHook], session: str, messages: Sequence[object], *, seconds: float
 ) -> None:
     """Pass the view to every hook and have it flush, if it can; wait at most `seconds` for all of them together.
@@ -191,7 +191,7 @@ def _run_hook(hook: MemoryHook, session: str, messages: Sequence[object]) -> Non
         _log.warning("%s: a memory hook failed before a compaction: %s", session, type(error).__name__)
 
 
-def tell_doubt(why: str, session: str, *, quiet: bool) -> None:
+def log_implausible_usage(why: str, session: str, *, quiet: bool) -> None:
     """Log that a provider's reported usage is implausible and ignored, unless `quiet`; the answer is recorded all the same."""
     if not quiet:
         _log.warning(
@@ -201,7 +201,7 @@ def tell_doubt(why: str, session: str, *, quiet: bool) -> None:
         )
 
 
-def tell_warnings(
+def send_warnings(
     warnings: Sequence[UsageWarning],
     session: str,
     *,

@@ -10,34 +10,28 @@ from lowwater.core.legality import mend
 from lowwater.core.stored import About, Hit
 from lowwater.core.turns import rewind as rewinding
 from lowwater.core.turns.rewind import Checkpoint, position_of
-from lowwater.core.turns.state import Setup, State
+from lowwater.core.turns.state import State
 from lowwater.core.view import View, join_neighbours, neighbours_to_join
 from lowwater.session.dependencies import Dependencies
-from lowwater.session.repository import SharedState, StateChange, new_name, setup_for
+from lowwater.session.repository import SharedState, StateChange, new_name
 from lowwater.session.turn_input import require_count, require_place, require_text, written_messages
 
 if TYPE_CHECKING:
     from lowwater.core.accounts.difference import Difference
     from lowwater.core.recall.recalled import Expansion, Recalled
-    from lowwater.core.recall.search import Room
+    from lowwater.core.recall.search import RecallRoom
     from lowwater.session.recall_tools import RecallTools
 
 
 class SessionHistory:
     """The part of `Session` that reads the ledger and changes the view without compacting it."""
 
-    def __init__(self, shared: SharedState, setup: Setup, dependencies: Dependencies) -> None:
+    def __init__(self, shared: SharedState, dependencies: Dependencies) -> None:
         self._shared = shared
-        self._configured = setup
         self._dependencies = dependencies
         # One object for all calls: answers to several calls in one message share the room that is left.
         self._recall_tools: RecallTools | None = None
         self._making_tools = Lock()
-
-    @property
-    def _setup(self) -> Setup:
-        """The setup that counts tokens with the vocabulary this session was opened with."""
-        return setup_for(self._shared.state, self._configured)
 
     @property
     def name(self) -> str:
@@ -112,7 +106,9 @@ class SessionHistory:
         """
         require_place(to, "`to`")
         self._shared.change(
-            lambda state: rewinding.rewind(state, to, self._setup, discard_later=discard_later, at=self._at())
+            lambda state: rewinding.rewind(
+                state, to, self._shared.setup, discard_later=discard_later, at=self._at()
+            )
         )
 
     def diff(self, before: str | int, *, after: str | int | None = None) -> "Difference":
@@ -152,18 +148,21 @@ class SessionHistory:
 
         if self._recall_tools is None:
             made = RecallTools(
-                lambda: self.ledger, tokenizer=self._setup.tokenizer, room=self._room, search=self._search
+                lambda: self.ledger,
+                tokenizer=self._shared.setup.tokenizer,
+                room=self._room,
+                search=self._search,
             )
             with self._making_tools:
                 self._recall_tools = self._recall_tools or made
         return self._recall_tools
 
-    def _room(self) -> "Room":
+    def _room(self) -> "RecallRoom":
         from lowwater.core.recall.search import room_in  # noqa: PLC0415 - loaded when it is asked for
 
         windows = self._dependencies.windows
         return room_in(
-            windows.applied(self._shared.state), windows.applied_to(self._setup, self._shared.state)
+            windows.applied(self._shared.state), windows.applied_to(self._shared.setup, self._shared.state)
         )
 
     def _search(self, words: str, limit: int) -> list[Hit]:

@@ -3,25 +3,25 @@
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Self
 
 from lowwater.adapters.models import load_registry
-from lowwater.core.policies.warnings import UsageWarning
+from lowwater.core.limits import UsageWarning
 from lowwater.core.tokens.counting import count_message, count_preamble
 from lowwater.core.turns.state import Route, Setup
 from lowwater.errors import BadInput, BadSetting
 from lowwater.observe.sinks import ConsoleSink, LogSink, SessionLogSink
 from lowwater.protocols import Clock, MemoryHook, Sink, Store
-from lowwater.session.dependencies import Dependencies
+from lowwater.session.dependencies import CheckedTokenizer, Dependencies, SystemClock, Windows
 from lowwater.session.factories import (
-    CheckedTokenizer,
-    SystemClock,
     Writer,
     compacts,
     counter_for,
     framing_for,
     model_of,
-    opened_store,
+    resolve_store,
     summarizers_for,
 )
 from lowwater.session.plugins import mechanisms_of, policy_of
@@ -34,9 +34,8 @@ from lowwater.session.turn_input import (
     require_text,
     settings_given,
 )
-from lowwater.session.windows import Windows
 from lowwater.settings import FallbackProvider, OutputSettings, Settings
-from lowwater.settings.fitting import shown
+from lowwater.settings.coercion import shown
 
 SOURCE = "LOWWATER_SOURCE"
 """The environment variable with the source of new sessions, for programs that give none."""
@@ -96,8 +95,8 @@ class Lowwater:
             policy=policy_of(policy or chosen.compression.policy),
             mechanisms=mechanisms_of(tuple(mechanisms) or chosen.compression.mechanisms),
             tokenizer=tokenizer,
-            size=lambda message: count_message(message, tokenizer, framing=framing),
-            size_preamble=lambda system, tools: count_preamble(system, tools, tokenizer),
+            size=partial(count_message, tokenizer=tokenizer, framing=framing),
+            size_preamble=partial(count_preamble, tokenizer=tokenizer),
             rungs=len(summarizers),
             summary_models=tuple(model_of(each, registry) for each in summarizers),
             native=tuple(rung for rung, each in enumerate(summarizers) if compacts(each)),
@@ -106,7 +105,7 @@ class Lowwater:
             summarizers=summarizers,
             sinks=(*_own_sinks(chosen.output), *sinks),
             hooks=hooks,
-            store=opened_store(store, redact=chosen.privacy.redact),
+            store=resolve_store(store, redact=chosen.privacy.redact),
             on_warning=on_warning,
             quiet=chosen.output.quiet,
             clock=SystemClock() if clock is None else CheckedClock(clock),
@@ -157,8 +156,33 @@ class Lowwater:
         return self._dependencies.store
 
     def close(self) -> None:
-        """Close the store; sessions cannot be used afterwards."""
+        """Close the store; sessions cannot be used afterwards. At the end of a `with` or `async with` this happens by itself."""
         self._dependencies.store.close()
+
+    def __enter__(self) -> Self:
+        """Return this object, to be closed at the end of the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the store."""
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        """Return this object, to be closed at the end of the block."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the store without blocking the event loop."""
+        import asyncio  # noqa: PLC0415 - those who await have it loaded
+
+        await asyncio.to_thread(self.close)
+
+    def __repr__(self) -> str:
+        """Return the model, the policy, the kind of store and how many sessions are open; never an address or a key."""
+        model, store = self._route.model, type(self._dependencies.store).__name__
+        return (
+            f"<Lowwater {model!r}, {self._setup.policy.name}, {store}, {len(self._sessions)} sessions open>"
+        )
 
 
 def _fallbacks(given: Iterable[str | FallbackProvider], settings: Settings) -> tuple[Route, ...]:

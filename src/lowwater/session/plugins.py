@@ -5,23 +5,26 @@ Nothing is looked for unless a name is not ours, and then once; so ours cannot b
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from msgspec.structs import replace
 
-from lowwater.core.mechanisms.registry import Mechanism
+from lowwater.core.mechanisms.mechanism import Mechanism
 from lowwater.core.policies.explanations import STEPS
-from lowwater.core.policies.registry import POLICIES, Policy, policy_named
+from lowwater.core.policies.policy import Policy
+from lowwater.core.policies.registry import POLICIES, policy_named
 from lowwater.errors import BadSetting, LowwaterError
 from lowwater.protocols import AsyncSummarizer, Store, Summarizer
-from lowwater.settings.fitting import did_you_mean, shown
+from lowwater.settings.coercion import did_you_mean, shown
 from lowwater.stores.shared import Conceal
 
-Kind = Literal["policy", "mechanism", "store", "summarizer"]
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+PluginKind = Literal["policy", "mechanism", "store", "summarizer"]
 T = TypeVar("T")
 
-GROUPS: dict[Kind, str] = {
+GROUPS: dict[PluginKind, str] = {
     "policy": "lowwater.policies",
     "mechanism": "lowwater.mechanisms",
     "store": "lowwater.stores",
@@ -34,12 +37,14 @@ _OWN_POLICIES = frozenset(policy.name for policy in POLICIES)
 
 
 @cache
-def installed(kind: Kind) -> tuple[EntryPoint, ...]:
+def installed(kind: PluginKind) -> "tuple[EntryPoint, ...]":
     """Return what installed packages add of a kind, sorted by name; none of it is imported."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - for names that are not ours
+
     return tuple(sorted(entry_points(group=GROUPS[kind]), key=lambda point: point.name))
 
 
-def names_of(kind: Kind) -> tuple[str, ...]:
+def names_of(kind: PluginKind) -> tuple[str, ...]:
     """Return the names that installed packages add of a kind."""
     return tuple(dict.fromkeys(point.name for point in installed(kind)))
 
@@ -132,7 +137,7 @@ def summarizer_called(name: str) -> Summarizer | AsyncSummarizer | None:
     return made
 
 
-def _loaded(kind: Kind, name: str) -> object | None:
+def _loaded(kind: PluginKind, name: str) -> object | None:
     """Import what a package adds under a name; None if none does, and a BadSetting if it cannot be had."""
     found = [point for point in installed(kind) if point.name == name]
     owners = sorted({_owner(point) for point in found})
@@ -144,7 +149,7 @@ def _loaded(kind: Kind, name: str) -> object | None:
 
 
 def _named_if_it_fails(
-    kind: Kind, name: str, call: Callable[..., T], *, doing: str = _FAILED
+    kind: PluginKind, name: str, call: Callable[..., T], *, doing: str = _FAILED
 ) -> Callable[..., T]:
     """Return `call` such that whatever it raises becomes one sentence that names the package."""
 
@@ -162,16 +167,16 @@ def _named_if_it_fails(
     return guarded
 
 
-def _unfit(kind: Kind, name: str, problem: str) -> BadSetting:
+def _unfit(kind: PluginKind, name: str, problem: str) -> BadSetting:
     owner = next((_owner(point) for point in installed(kind) if point.name == name), "a package")
     return BadSetting(f"the {kind} {shown(name)} of {owner} {problem}")
 
 
-def _owner(point: EntryPoint) -> str:
+def _owner(point: "EntryPoint") -> str:
     return point.dist.name if point.dist is not None else "a package"
 
 
-def _hint(kind: Kind, name: str) -> str:
+def _hint(kind: PluginKind, name: str) -> str:
     known = names_of(kind)
     there = f"; there are {', '.join(known)}" if known else "; there is none at all"
     return did_you_mean(name, known) or there

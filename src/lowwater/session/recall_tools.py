@@ -5,9 +5,10 @@ from threading import Lock
 from typing import Any
 
 from lowwater.core.ledger import Ledger
-from lowwater.core.recall.recalled import EXPAND, SEARCH, anthropic_tools, openai_tools
-from lowwater.core.recall.search import AROUND_RESULT, Room, Search
-from lowwater.core.recall.tools import SearchArguments, answer_expand, answer_search, read_arguments
+from lowwater.core.recall.recalled import anthropic_tools, openai_tools
+from lowwater.core.recall.search import AROUND_RESULT, RecallRoom, Search
+from lowwater.core.recall.tools import SearchArguments, answer_expand, answer_search, read_recall_arguments
+from lowwater.core.tools import EXPAND, SEARCH
 from lowwater.core.view import Summary
 from lowwater.errors import BadInput
 from lowwater.protocols import Tokenizer
@@ -30,7 +31,7 @@ class RecallTools:
         ledger: Callable[[], Ledger],
         *,
         tokenizer: Tokenizer,
-        room: Callable[[], Room],
+        room: Callable[[], RecallRoom],
         search: Search | None = None,
     ) -> None:
         self._ledger = ledger
@@ -70,7 +71,7 @@ class RecallTools:
 
     def _answer(self, ledger: Ledger, name: str, arguments: object, tokens: int) -> str:
         try:
-            read = read_arguments(name, arguments)
+            read = read_recall_arguments(name, arguments)
             if tokens <= 0:
                 return _NO_ROOM
             if isinstance(read, SearchArguments):

@@ -3,7 +3,7 @@
 Every change is worked out on a `State`, then written to the store in one transaction, and only then shown to anybody:
 
 - `prepare` stores the new ledger entries (new messages, a changed system prompt, a compaction if there was one) and the
-  turn's events: each compaction, or the reason why there was none.
+  turn's events: each compaction that was decided, or the reason why there was none.
 - `record` stores the model's answer as an entry and the turn's record (its usage and cost).
 - Both also store the rest of the state as bytes (`carried`), unless it did not change.
 - Rewinds, checkpoints, switches of model and the like are entries, stored as they happen.
@@ -33,7 +33,7 @@ from lowwater.core.ledger_loading import reopen
 from lowwater.core.sequences import LazySequence
 from lowwater.core.stored import About, Append, Listed, Outline
 from lowwater.core.turns.state import Route, Setup, State
-from lowwater.core.turns.state_storage import moved_on, pack, unpack
+from lowwater.core.turns.state_storage import moved_on, pack_state, unpack_state
 from lowwater.errors import DeletedSession, NewerSchema, StaleLedger, StoreFailed
 from lowwater.protocols import Store
 from lowwater.session.dependencies import Dependencies
@@ -102,7 +102,7 @@ class SessionRepository:
     def restore(self, carried: bytes, state: State) -> State:
         """Return `state` with the stored bytes applied, or raise NewerSchema; parts that cannot be read are logged."""
         try:
-            found = unpack(carried, state)
+            found = unpack_state(carried, state)
         except NewerSchema as error:
             raise NewerSchema(f"session {self.name!r}: {error}") from None
         for what in found.unread:
@@ -121,7 +121,7 @@ class SessionRepository:
             entries=tuple(entries[last_seen.entries :]),
             record=new.record,
             events=new.events,
-            carried=pack(new.state) if moved_on(before, new.state) or not last_seen.version else None,
+            carried=pack_state(new.state) if moved_on(before, new.state) or not last_seen.version else None,
             about=new.about or (None if last_seen.version else last_seen.about),
         )
         version = self.store.append(self.name, last_seen.version, append)
@@ -142,7 +142,7 @@ class SessionRepository:
         if stored.version == last_seen.version:
             return state
         ledger = state.ledger.extend(stored.entries)
-        new = self.restore(stored.carried, replace(state, ledger=ledger, laid=None))
+        new = self.restore(stored.carried, replace(state, ledger=ledger, prompt_layout=None))
         # Only now, after nothing above has raised: what could not be read must not count as seen.
         count = last_seen.entries + len(stored.entries)
         self.last_seen = LastSeen(version=stored.version, entries=count, about=stored.about)
@@ -163,7 +163,7 @@ class SessionRepository:
             outline = self.store.outline(self.name)
             if (outline.version, outline.entries) != (self.last_seen.version, len(ledger.entries)):
                 return state
-            return replace(state, ledger=self._lazy_ledger(outline), laid=None)
+            return replace(state, ledger=self._lazy_ledger(outline), prompt_layout=None)
         except StoreFailed:
             return state
 
@@ -186,9 +186,14 @@ class SharedState:
     """
 
     def __init__(
-        self, repository: SessionRepository, *, load: Callable[[SessionRepository, State | None], State]
+        self,
+        repository: SessionRepository,
+        setup: Setup,
+        *,
+        load: Callable[[SessionRepository, State | None], State],
     ) -> None:
         self.repository = repository
+        self._setup = setup
         self._load = load
         self._state = load(repository, None)
         self._unstored: State | None = None
@@ -198,6 +203,11 @@ class SharedState:
     def state(self) -> State:
         """The state as it is now, with changes that are not stored."""
         return self._unstored or self._state
+
+    @property
+    def setup(self) -> Setup:
+        """The setup that counts tokens with the vocabulary this session was opened with."""
+        return setup_for(self.state, self._setup)
 
     def read(self, look: Callable[[State], T]) -> T:
         """Return `look(state)`, called again if the session was replaced in the store while entries were being fetched."""

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.core.cache.marks import NOWHERE, Marks, Seams, cache_key_for, place_marks, seams_of
+from lowwater.core.cache.marks import NOWHERE, CacheMarks, Seams, cache_key_for, place_marks, seams_of
 from lowwater.core.decisions import Decision
 from lowwater.core.entries import Retracted, Rewound
 from lowwater.core.formats.anthropic import betas_for, dropping, thinking_for
@@ -32,9 +32,16 @@ from lowwater.core.formats.cache_marks import (
 from lowwater.core.formats.codec import encode_messages, reread
 from lowwater.core.formats.convert import tools_as
 from lowwater.core.ledger import Ledger
-from lowwater.core.legality import begun_by_user, mend
-from lowwater.core.mechanisms.native import sent_from
-from lowwater.core.messages import Format, Message, Text, newest_block
+from lowwater.core.legality import begin_with_user, mend
+from lowwater.core.messages import (
+    Format,
+    Message,
+    Text,
+    newest_block,
+    repeats_call_ids,
+    sent_from,
+    with_unique_call_ids,
+)
 from lowwater.core.strict_json import read_plain, write_json
 from lowwater.core.summary.request import CachedPrefix
 from lowwater.core.turns.cache import marks_of, prompt_layout, warmth_of
@@ -56,9 +63,9 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
     """A request ready to be sent: `client.messages.create(**request.as_anthropic(), …)`, or `as_openai()`, `as_responses()`."""
 
     messages: tuple[Message, ...]
-    told: Format | None = None
+    detected_format: Format | None = None
     """The format detected from the messages; None if they read the same in every format."""
-    assumed: Format | None = None
+    assumed_format: Format | None = None
     """The format the messages were read in before one was detected."""
     system: bytes = b""
     tools: bytes = b""
@@ -66,7 +73,7 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
     """Anthropic's `thinking` parameter as JSON, if it was given to `prepare`."""
     tool_choice: bytes = b""
     """The `tool_choice` parameter as JSON, if it was given to `prepare`."""
-    marks: Marks | None = None
+    marks: CacheMarks | None = None
     """The kind of cache marks that the provider takes; None if it takes none."""
     seams: Seams = NOWHERE
     """What the marks are placed by: what the last request had too, and what a compaction wrote.
@@ -78,15 +85,25 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
     tokens: int = 0
     """The estimated size of the prompt, in the model's tokens."""
     decision: Decision | None = None
-    whole: bool = False
+    is_unchanged: bool = False
     """Whether the request holds every message of the client's list unchanged."""
-    folds: tuple[int, ...] = ()
+    merged_indexes: tuple[int, ...] = ()
     """The indexes of messages that are merged into the user message before them: some providers refuse two in a row."""
+
+    def __repr__(self) -> str:
+        """Return sizes and the reason of the decision; never a word of a message."""
+        because = "" if self.decision is None else f", {self.decision.because.code}"
+        return f"<PreparedRequest of {len(self.messages):,} messages, {self.tokens:,} tokens{because}>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """Return the same for those who print with rich, which would otherwise show every message."""
+        return [("messages", len(self.messages)), ("tokens", self.tokens)]
 
     def as_anthropic(self) -> dict[str, Any]:
         """Return `messages`, and `system`, `tools`, `tool_choice` and `thinking` if there are any, for the Anthropic SDK or API."""
         system, messages = self._split(self._read_as("anthropic"))
-        raws = encode_messages(begun_by_user(messages[sent_from(messages) :]), "anthropic")
+        unique = with_unique_call_ids(messages[sent_from(messages) :], across_messages=True)
+        raws = encode_messages(begin_with_user(unique), "anthropic")
         tools = tools_as(self.tools, "anthropic")
         if self.marks is not None and not self.marks.breakpoints:
             seams = self.seams_in("anthropic", count=len(raws))
@@ -143,20 +160,22 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def joined(self) -> list[Message]:
-        """The messages as they are sent: those in `folds` merged into the message before them."""
-        return join_neighbours(self.messages, self.folds)
+        """The messages as they are sent: those in `merged_indexes` merged into the message before them."""
+        return join_neighbours(self.messages, self.merged_indexes)
 
     @property
-    def lasts(self) -> list[int]:
+    def last_indexes(self) -> list[int]:
         """For each message that is sent, the index of the last of `messages` in it."""
-        return [at for at in range(len(self.messages)) if at + 1 not in self.folds]
+        return [at for at in range(len(self.messages)) if at + 1 not in self.merged_indexes]
 
     def _read_as(self, format: Format, *, upto: int | None = None) -> list[Message]:
-        read = reread(self.messages[:upto], assumed=self.assumed, format=self.told or format)
+        read = reread(
+            self.messages[:upto], assumed=self.assumed_format, format=self.detected_format or format
+        )
         if format == "openai_responses":
             # Messages that read the same in both of OpenAI's formats were read as chat.
             read = reread(read, assumed="openai_chat", format=format)
-        return join_neighbours(read, self.folds)
+        return join_neighbours(read, self.merged_indexes)
 
     def _split(self, messages: Sequence[Message]) -> tuple[bytes, list[Message]]:
         """Return the system prompt and the messages separately, as Anthropic takes them.
@@ -180,7 +199,7 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
 
     def seams_in(self, format: Format, *, count: int) -> Seams:
         """Return the seams as indexes into the `count` encoded messages, which may be more or fewer than `messages`."""
-        if (count == len(self.messages) and not self.folds) or self.seams == NOWHERE:
+        if (count == len(self.messages) and not self.merged_indexes) or self.seams == NOWHERE:
             return self.seams
         messages = self._read_as(format)
 
@@ -191,7 +210,7 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
             if format == "openai_chat":
                 return len(encode_messages(self._with_system(before), format)) - 1
             left_out = sent_from(self._split(messages)[1])
-            return len(encode_messages(begun_by_user(self._split(before)[1][left_out:]), format)) - 1
+            return len(encode_messages(begin_with_user(self._split(before)[1][left_out:]), format)) - 1
 
         return self.seams.moved(place)
 
@@ -228,8 +247,8 @@ def build_request(
     view = state.ledger.view
     return PreparedRequest(
         messages=messages,
-        told=state.format,
-        assumed=state.assumed,
+        detected_format=state.format,
+        assumed_format=state.assumed_format,
         system=view.system,
         tools=view.tools,
         thinking=_thinking_with_settings(turn_input.thinking_json, state, setup),
@@ -239,8 +258,8 @@ def build_request(
         cache_key=cache_key_for(state.model, session=session),
         tokens=state.prompt,
         decision=state.decision,
-        whole=view.whole == view.tokens,
-        folds=neighbours_to_join(messages, view.items),
+        is_unchanged=view.original_tokens == view.tokens and not repeats_call_ids(view.messages),
+        merged_indexes=neighbours_to_join(messages, view.items),
     )
 
 
@@ -258,15 +277,15 @@ def build_compaction_request(
     thinking, _, tool_choice = state.parameters.partition(b"\0")
     request = PreparedRequest(
         messages=messages,
-        told=state.format,
-        assumed=state.assumed,
+        detected_format=state.format,
+        assumed_format=state.assumed_format,
         system=view.system,
         tools=view.tools,
         thinking=_thinking_with_settings(thinking, state, setup),
         tool_choice=tool_choice,
         marks=marks_of(state, setup) if warm else None,
         seams=replace(seams_of(ledger, messages), shared=len(messages)),
-        folds=neighbours_to_join(messages, view.items[:upto]),
+        merged_indexes=neighbours_to_join(messages, view.items[:upto]),
     )
     fields = request.as_anthropic()
     return CachedPrefix(format="anthropic", body=write_json({"model": state.route.model, **fields}))
@@ -293,9 +312,12 @@ class LastSent(Struct, frozen=True, kw_only=True):
         if any(isinstance(entry, Rewound | Retracted) for entry in later):
             return None
         sent = len(self.ledger.messages)
-        # As the view shows them: a message truncated on arrival is longer in the ledger.
+        # As the view shows them, because a message truncated on arrival is longer in the ledger; with the call ids as sent.
+        view = ledger.view
         since = [
-            item.message for item in ledger.view.items if not isinstance(item, Summary) and item.number > sent
+            message
+            for item, message in zip(view.items, with_unique_call_ids(view.messages), strict=True)
+            if not isinstance(item, Summary) and item.number > sent
         ]
         return CachedPrefix(
             format=format,
@@ -322,7 +344,7 @@ class MarkedRequest(Struct, frozen=True, kw_only=True):
 
 
 def with_marks(
-    raws: Sequence[bytes], system: bytes, tools: bytes, *, marks: Marks, seams: Seams
+    raws: Sequence[bytes], system: bytes, tools: bytes, *, marks: CacheMarks, seams: Seams
 ) -> MarkedRequest:
     """Return an Anthropic request with our marks instead of the client's.
 
@@ -346,7 +368,7 @@ def with_marks(
     return MarkedRequest(messages=bare, system=marked_system or system, tools=tools)
 
 
-def with_chat_marks(raws: Sequence[bytes], *, first: int, marks: Marks, seams: Seams) -> list[bytes]:
+def with_chat_marks(raws: Sequence[bytes], *, first: int, marks: CacheMarks, seams: Seams) -> list[bytes]:
     """Return chat messages with Anthropic's marks, for routers that pass them on; the first `first` are the system prompt."""
     bare = [unmark_message(raw) for raw in raws]
     places = place_marks(
@@ -361,7 +383,7 @@ def with_chat_marks(raws: Sequence[bytes], *, first: int, marks: Marks, seams: S
     return bare
 
 
-def with_breakpoints(raws: Sequence[bytes], *, first: int, marks: Marks, seams: Seams) -> list[bytes]:
+def with_breakpoints(raws: Sequence[bytes], *, first: int, marks: CacheMarks, seams: Seams) -> list[bytes]:
     """Return chat messages with OpenAI's breakpoints: one on the system prompt, the others on messages, three in all.
 
     The fourth is the server's own. OpenAI finds a stored prefix without a breakpoint at its end, so none is spent on that.
@@ -376,7 +398,9 @@ def with_breakpoints(raws: Sequence[bytes], *, first: int, marks: Marks, seams: 
     return bare
 
 
-def with_item_breakpoints(raws: Sequence[bytes], *, first: int, marks: Marks, seams: Seams) -> list[bytes]:
+def with_item_breakpoints(
+    raws: Sequence[bytes], *, first: int, marks: CacheMarks, seams: Seams
+) -> list[bytes]:
     """Return Responses items with OpenAI's breakpoints, as `with_breakpoints` puts them on chat messages.
 
     The `instructions` of a request and items that the model wrote cannot carry a breakpoint.
@@ -392,7 +416,7 @@ def with_item_breakpoints(raws: Sequence[bytes], *, first: int, marks: Marks, se
 
 
 def _breakpoint_places(
-    sizes: Sequence[int], carries: Callable[[int], bool], *, first: int, marks: Marks, seams: Seams
+    sizes: Sequence[int], carries: Callable[[int], bool], *, first: int, marks: CacheMarks, seams: Seams
 ) -> list[int]:
     """Return the indexes that get a breakpoint; `sizes` are the blocks of each message after the first `first`."""
     preamble = [at for at in range(first) if carries(at)]

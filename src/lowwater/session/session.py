@@ -1,6 +1,5 @@
 """`Session`: one conversation, as the user of the library holds it in their agent's loop."""
 
-import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -27,25 +26,26 @@ from lowwater.core.turns.rewind import forked, reset, switch
 from lowwater.core.turns.state import Route, Setup, State
 from lowwater.core.turns.turn import Prepared, compress, dry_run, record, record_side_call
 from lowwater.errors import BadInput
-from lowwater.session.dependencies import Dependencies
+from lowwater.session.answer_recorder import AnswerRecorder
+from lowwater.session.dependencies import Dependencies, set_by_caller
 from lowwater.session.factories import calibration_for
 from lowwater.session.history import SessionHistory
-from lowwater.session.recording import AnswerRecorder
 from lowwater.session.repository import SessionRepository, SharedState, load_state
 from lowwater.session.request import LastSent, PreparedRequest, build_compaction_request, build_request
 from lowwater.session.status import Status, status_of
 from lowwater.session.turn_input import (
     TurnInput,
-    format_of,
+    format_of_session,
     read_messages,
     refuse_unsendable,
     require_count,
     require_text,
 )
 from lowwater.session.turns import IdleWork, TurnRunner, WorkedOutTurn
-from lowwater.session.windows import set_by_caller
 
 _log = logging.getLogger("lowwater")
+_MOST_NAMED = 5
+"""How many tool results without a call are named in the log; the others are counted."""
 
 
 class OfferedTurn(Struct, frozen=True, kw_only=True):
@@ -67,9 +67,10 @@ class Session(SessionHistory):
     def __init__(self, name: str, route: Route, setup: Setup, dependencies: Dependencies) -> None:
         shared = SharedState(
             SessionRepository(name, dependencies.store),
+            setup,
             load=lambda repository, seen: load_state(repository, seen, route, setup, dependencies),
         )
-        super().__init__(shared, setup, dependencies)
+        super().__init__(shared, dependencies)
         self._opened_as = name
         self._last_sent: LastSent | None = None
         self._reported_orphans: set[str] = set()
@@ -77,13 +78,25 @@ class Session(SessionHistory):
         self._turns = TurnRunner(shared, setup, dependencies, cached_prefix=self._cached_prefix)
         self._idle = IdleWork(shared, setup, dependencies, cached_prefix=self._cached_prefix)
 
+    def __repr__(self) -> str:
+        """Return its name, model and sizes; never a word of a message."""
+        state = self._shared.state
+        return (
+            f"<Session {self.name!r}, {state.route.model!r}, {len(state.ledger.messages):,} messages, "
+            f"a prompt of {state.prompt:,} of {state.model.context_length:,} tokens, "
+            f"{state.totals.compactions:,} compactions>"
+        )
+
     def append(self, messages: object) -> None:
         """Add one message or several to the end: dicts as the provider's API takes them, or objects of its SDK."""
 
         def appended(state: State) -> State:
             read = read_messages(messages, state)
             after = append(
-                with_detected_format(state, read.told, read.format), read.messages, self._setup, self._at()
+                with_detected_format(state, read.detected_format, read.format),
+                read.messages,
+                self._shared.setup,
+                self._at(),
             )
             refuse_unsendable(state, after)
             return after
@@ -102,7 +115,7 @@ class Session(SessionHistory):
         turn_input = TurnInput(
             messages=messages, system=system, tools=tools, max_tokens=max_tokens, starts_over=True
         )
-        self.bring(turn_input)
+        self.sync_turn_input(turn_input)
 
     def prepare(
         self,
@@ -172,11 +185,13 @@ class Session(SessionHistory):
         with it. An answer that is recorded twice is billed once.
         """
         self._recorder.record(
-            response, others, lambda state, answer: record(state, answer, self._setup, self._at())
+            response, others, lambda state, answer: record(state, answer, self._shared.setup, self._at())
         )
 
     async def arecord(self, response: object) -> None:
         """Do what `record` does without blocking the event loop."""
+        import asyncio  # noqa: PLC0415 - those who await have it loaded
+
         await asyncio.to_thread(self.record, response)
 
     def record_side_call(self, response: object, *, others: Sequence[Usage] = ()) -> None:
@@ -216,7 +231,7 @@ class Session(SessionHistory):
 
     def reset(self) -> None:
         """Forget every compaction: summaries, counters, warnings given and what was learned; the messages stay."""
-        self._shared.change(lambda state: reset(state, self._setup, self._at()))
+        self._shared.change(lambda state: reset(state, self._shared.setup, self._at()))
 
     def use(self, model: str, *, base_url: str | None = None) -> None:
         """Switch to another model: window, prices, cache rules and counts follow at once.
@@ -225,7 +240,9 @@ class Session(SessionHistory):
         """
         require_text(model, "model")
         if base_url is None:
-            base_url = next((route.base_url for route in self._setup.routes if route.model == model), "")
+            base_url = next(
+                (route.base_url for route in self._shared.setup.routes if route.model == model), ""
+            )
         route = Route(model=model, base_url=base_url)
         self._dependencies.doubt(model, base_url=base_url)
         found, prior = self._dependencies.registry.find(model), calibration_for(model).prior
@@ -244,15 +261,15 @@ class Session(SessionHistory):
         tokens = context_length_in(str(told))
         if tokens is None:
             raise BadInput("the error names no context length: give the number of tokens instead")
-        return self.refused_beyond(tokens)
+        return self.learn_prompt_limit(tokens)
 
-    def refused_beyond(self, tokens: int) -> int:
+    def learn_prompt_limit(self, tokens: int) -> int:
         """Learn that the provider refuses prompts larger than `tokens`, for a program that read the refusal itself."""
         _check_window(tokens)
         # A refusal alone does not put a session into the store: it is stored with the session's first change.
         is_stored = bool(self._shared.repository.last_seen.version)
         learn = self._shared.change if is_stored else self._shared.change_unstored
-        learn(lambda state: self._dependencies.windows.taught(state, tokens))
+        learn(lambda state: self._dependencies.windows.learn(state, tokens))
         return tokens
 
     def dry_run(self) -> Decision:
@@ -260,7 +277,7 @@ class Session(SessionHistory):
         windows = self._dependencies.windows
 
         def decided(state: State) -> State:
-            setup = windows.applied_to(self._setup, state)
+            setup = windows.applied_to(self._shared.setup, state)
             return replace(dry_run(windows.applied(state), setup, self._at()), model=state.model)
 
         self._shared.change_unstored(decided)
@@ -277,7 +294,7 @@ class Session(SessionHistory):
             require_count(tokens, "tokens", least=0)
         windows = self._dependencies.windows
         state = windows.applied(self._shared.state)
-        setup = windows.applied_to(self._setup, self._shared.state)
+        setup = windows.applied_to(self._shared.setup, self._shared.state)
         point = setup.policy.acts_at(limits_for(state, setup), setup.settings)
         is_due = point.is_reached(state.prompt if tokens is None else tokens)
         return setup.settings.compression.enabled and is_due
@@ -292,17 +309,17 @@ class Session(SessionHistory):
         decision, state = self.decision, self._shared.state
         if decision is None:
             return "Nothing was decided yet: call prepare first."
-        return explain(decision, scale=self.scale, market=state.market, rejected=state.rejected)
+        return explain(decision, scale=self.scale, candidates=state.candidates, rejected=state.rejected)
 
     def last_compaction(self) -> Compaction | None:
         """Return the newest compaction, or None if there was none."""
-        return self._shared.state.last
+        return self._shared.state.last_compaction
 
     def status(self) -> Status:
         """Return the session in numbers; printed, it is a few lines for a person."""
         windows = self._dependencies.windows
         state = windows.applied(self._shared.state)
-        setup = windows.applied_to(self._setup, self._shared.state)
+        setup = windows.applied_to(self._shared.setup, self._shared.state)
         return status_of(
             self.name,
             state,
@@ -328,7 +345,7 @@ class Session(SessionHistory):
         return self._shared.state.route
 
     @property
-    def left_with(self) -> str:
+    def last_policy(self) -> str:
         """The policy that decided last, in whichever process; empty before the first turn."""
         return self._shared.state.policy
 
@@ -344,7 +361,7 @@ class Session(SessionHistory):
             state = forked(state, parent._shared.state, upto=upto, at=self._at())  # one of its own kind
         self._shared.begin(state, about)
 
-    def bring(self, turn_input: TurnInput) -> None:
+    def sync_turn_input(self, turn_input: TurnInput) -> None:
         """Do what `sync_messages` does, for a program that has read the client's request itself."""
 
         def synced(state: State) -> State:
@@ -379,26 +396,26 @@ class Session(SessionHistory):
         sent = LastSent(request=offered.request, model=state.route.model, ledger=state.ledger, body=body)
         self._last_sent = sent if is_current else None
 
-    def shown(self, turn_input: TurnInput) -> PreparedRequest:
+    def uncompacted_request(self, turn_input: TurnInput) -> PreparedRequest:
         """Return the request as it would be without a compaction; nothing is decided or stored."""
 
         def request(state: State) -> PreparedRequest:
             after = self._synced(state, turn_input)
             messages = tuple(mend(after.ledger.view.messages))
-            return build_request(after, messages, turn_input, self._setup, session=self._opened_as)
+            return build_request(after, messages, turn_input, self._shared.setup, session=self._opened_as)
 
         return self._shared.read(request)
 
-    def foreseen(self, turn_input: TurnInput) -> PreparedRequest:
+    def preview_request(self, turn_input: TurnInput) -> PreparedRequest:
         """Return the request that `offer_turn` would offer; nothing is stored, and hooks are not called."""
         return self._build_request(self._turns.preview(turn_input.turn), turn_input)
 
     def _synced(self, state: State, turn_input: TurnInput) -> State:
-        return sync_messages(state, turn_input.incoming(state), self._setup, self._at())
+        return sync_messages(state, turn_input.incoming(state), self._shared.setup, self._at())
 
     def _build_request(self, prepared: Prepared, turn_input: TurnInput) -> PreparedRequest:
         return build_request(
-            prepared.state, prepared.messages, turn_input, self._setup, session=self._opened_as
+            prepared.state, prepared.messages, turn_input, self._shared.setup, session=self._opened_as
         )
 
     def _prepared_request(self, prepared: Prepared, turn_input: TurnInput) -> PreparedRequest:
@@ -414,20 +431,25 @@ class Session(SessionHistory):
         shown = state.ledger.view.messages
         if len(shown) == len(sent) and all(map(is_, shown, sent)):
             return
-        for call in _answered_calls(shown) - _answered_calls(sent) - self._reported_orphans:
-            self._reported_orphans.add(call)
+        new = sorted(_answered_calls(shown) - _answered_calls(sent) - self._reported_orphans)
+        self._reported_orphans.update(new)
+        for call in new[:_MOST_NAMED]:
             _log.warning(
                 "%s: a tool result for the call %r is left out of the request: no message makes that call",
                 self.name,
                 call,
             )
+        if len(new) > _MOST_NAMED:
+            _log.warning("%s: so are %s further tool results", self.name, f"{len(new) - _MOST_NAMED:,}")
 
     def _cached_prefix(self, ledger: Ledger | None, upto: int) -> CachedPrefix | None:
         """Return the request that a summary is asked for by extending it: the one sent last, or the first `upto` items."""
         state, last = self._shared.state, self._last_sent
         if upto:
-            return build_compaction_request(state, ledger or state.ledger, upto, self._setup, self._at())
-        return None if last is None else last.as_prefix(ledger or state.ledger, format_of(state))
+            return build_compaction_request(
+                state, ledger or state.ledger, upto, self._shared.setup, self._at()
+            )
+        return None if last is None else last.as_prefix(ledger or state.ledger, format_of_session(state))
 
 
 def _with_fewer_images(turn_input: TurnInput, state: State, setup: Setup, at: float) -> Steps[Prepared]:

@@ -2,10 +2,9 @@
 
 from msgspec import Struct
 
-from lowwater.core.cache.marks import Marks
-from lowwater.core.limits import Limits
-from lowwater.core.policies.registry import Policy
-from lowwater.core.policies.warnings import Level, level_of
+from lowwater.core.cache.marks import CacheMarks
+from lowwater.core.limits import Level, Limits, level_of
+from lowwater.core.policies.policy import Policy
 from lowwater.core.turns.state import State, Totals
 from lowwater.core.wording import counted, money
 from lowwater.settings import Settings
@@ -74,7 +73,7 @@ def _cost(used: Totals) -> str:
 
 
 def status_of(
-    name: str, state: State, limits: Limits, *, policy: Policy, settings: Settings, marks: Marks | None
+    name: str, state: State, limits: Limits, *, policy: Policy, settings: Settings, marks: CacheMarks | None
 ) -> Status:
     """Return the status of a session."""
     point = policy.acts_at(limits, settings)
@@ -92,7 +91,7 @@ def status_of(
         messages=len(state.ledger.view.items),
         history=len(state.ledger.messages),
         compaction_count=state.totals.compactions,
-        last_mode=state.last.mode if state.last else "",
+        last_mode=state.last_compaction.mode if state.last_compaction else "",
         caching=f"on, {marks.ttl}" if marks else automatic,
         totals=state.totals,
     )

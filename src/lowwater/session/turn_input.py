@@ -7,14 +7,13 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from lowwater.core.formats.codec import decode_messages, encode_messages, raw_messages, reread
-from lowwater.core.formats.detect import told_format
+from lowwater.core.formats.codec import decode_messages, detect_format, encode_messages, raw_messages, reread
 from lowwater.core.ledger import Ledger
 from lowwater.core.messages import Format, Message
 from lowwater.core.models.registry import NO_PRICE, Registry
-from lowwater.core.recall.recalled import offers_recall
 from lowwater.core.reconcile import says_the_same
 from lowwater.core.strict_json import read_plain, write_json
+from lowwater.core.tools import offers_recall
 from lowwater.core.turns.arrival import Incoming
 from lowwater.core.turns.effects import Steps
 from lowwater.core.turns.state import Setup, State
@@ -22,7 +21,7 @@ from lowwater.core.turns.turn import Prepared, prepare
 from lowwater.errors import BadInput, BadSetting, MalformedMessage
 from lowwater.protocols import Clock
 from lowwater.settings import Settings
-from lowwater.settings.fitting import did_you_mean, shown
+from lowwater.settings.coercion import did_you_mean, shown
 from lowwater.settings.resolve import settings_in
 
 _KINDS = {b'"': "text", b"[": "list", b"{": "mapping", b"n": "null"}
@@ -33,7 +32,7 @@ class ReadMessages(Struct, frozen=True, kw_only=True):
 
     messages: tuple[Message, ...]
     format: Format
-    told: Format | None
+    detected_format: Format | None
 
 
 class TurnInput(Struct, frozen=True, kw_only=True):
@@ -57,15 +56,15 @@ class TurnInput(Struct, frozen=True, kw_only=True):
         tools = None if self.tools is None else require_objects(self.tools, "tools", each="one for each tool")
         if self.max_tokens is not None:
             require_count(self.max_tokens, "max_tokens")
+        offered = state.ledger.view.tools if tools is None else tools
         return Incoming(
             messages=None if read is None else read.messages,
-            format=None if read is None else read.told,
+            format=None if read is None else read.detected_format,
             assumed=None if read is None else read.format,
             system=None if self.system is None else _system(self.system),
             tools=tools,
             max_tokens=self.max_tokens,
-            offers_recall=self.offers_recall
-            or offers_recall(state.ledger.view.tools if tools is None else tools),
+            offers_recall=self.offers_recall or bool(offered and offers_recall(offered)),
             parameters=self.thinking_json + b"\0" + self.tool_choice_json,
         )
 
@@ -124,12 +123,12 @@ def read_messages(messages: object, state: State) -> ReadMessages:
     if isinstance(messages, str | bytes) or not isinstance(messages, Sequence):
         messages = (messages,)
     raws = raw_messages(messages)
-    told = told_format(raws)
-    format = told or format_of(state)
-    return ReadMessages(messages=tuple(decode_messages(raws, format)), format=format, told=told)
+    told = detect_format(raws)
+    format = told or format_of_session(state)
+    return ReadMessages(messages=tuple(decode_messages(raws, format)), format=format, detected_format=told)
 
 
-def format_of(state: State) -> Format:
+def format_of_session(state: State) -> Format:
     """Return the format of a session: the one detected from its messages, or that of the model's provider."""
     native: Format = "anthropic" if state.model.provider == "anthropic" else "openai_chat"
     return state.format or native
@@ -142,20 +141,16 @@ def refuse_unsendable(before: State, after: State) -> None:
     """
     known = len(before.ledger.messages)
     for index, numbered in enumerate(after.ledger.messages[known:]):
-        message = numbered.message
-        ids = [call.id for call in message.calls]
-        if len(set(ids)) < len(ids):
-            raise MalformedMessage(index, "it uses the id of a call twice: give each call its own")
         try:
-            written_messages([message], after)
+            written_messages([numbered.message], after)
         except (BadInput, ValueError, RecursionError) as error:
             raise MalformedMessage(index, f"it cannot be sent to a provider ({error})") from None
 
 
 def written_messages(messages: Sequence[Message], state: State) -> list[Any]:
     """Return messages as Python objects in the session's format."""
-    format = format_of(state)
-    raws = encode_messages(reread(messages, assumed=state.assumed, format=format), format)
+    format = format_of_session(state)
+    raws = encode_messages(reread(messages, assumed=state.assumed_format, format=format), format)
     return [read_plain(raw) for raw in raws]
 
 

@@ -1,34 +1,52 @@
-"""Runs the turns of a session: one at a time, from threads and from tasks, and never over a change made meanwhile."""
+"""Runs the turns of a session: one at a time in each thread or event loop, and never over a change made meanwhile.
 
-import asyncio
+A turn yields effects; a blocking and an async driver carry them out, under one deadline. A summarizer may hang, raise anything
+or return anything: what comes of it is always a `SummaryOutcome`, never a failed turn.
+"""
+
 import logging
 import threading
-from collections.abc import Callable, Generator, Iterator
+import time
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import TypeVar
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.core.events import Compaction
+from lowwater.core.api_calls import Usage
+from lowwater.core.events import Compaction, Event
 from lowwater.core.ledger import Ledger
 from lowwater.core.legality import mend
 from lowwater.core.policies.registry import policy_named
-from lowwater.core.summary.request import CachedPrefix
-from lowwater.core.turns.commit import Acted
-from lowwater.core.turns.effects import Announce, Outcome, Perform, Steps, Summarize
-from lowwater.core.turns.prefetch import PrefetchOutcome, is_prefetched, prefetch_summary, settle
-from lowwater.core.turns.state import Setup, State
+from lowwater.core.summary.request import CachedPrefix, SummaryRequest, Written
+from lowwater.core.turns.costs import both
+from lowwater.core.turns.effects import (
+    Announce,
+    Effect,
+    Failure,
+    Perform,
+    Steps,
+    Summarize,
+    SummaryOutcome,
+)
+from lowwater.core.turns.state import Acted, Setup, State, is_prefetched
 from lowwater.core.turns.turn import Prepared
-from lowwater.errors import StaleLedger
-from lowwater.observe.sinks import announce, tell, tell_warnings
-from lowwater.session.dependencies import Dependencies
-from lowwater.session.driver import Driver, summary_spending, with_duration, with_wasted_spending
+from lowwater.errors import StaleLedger, SummaryFailed
+from lowwater.observe.sinks import run_memory_hooks, send_event, send_warnings
+from lowwater.protocols import AsyncSummarizer, Clock, Summarizer
+from lowwater.session.dependencies import Dependencies, is_async
 from lowwater.session.repository import SharedState, StateChange, new_name, setup_for
 from lowwater.session.turn_input import written_messages
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from lowwater.core.turns.prefetch import PrefetchOutcome
 
 _log = logging.getLogger("lowwater")
 
@@ -43,6 +61,251 @@ R = TypeVar("R")
 Turn = Callable[[State, Setup, float], Steps[T]]
 PrefixFor = Callable[[Ledger | None, int], CachedPrefix | None]
 """Returns the request that a summary can be asked for with: see `Driver`."""
+
+
+class Driver:
+    """Drives one turn; `deadline` is how many seconds it may wait for summarizers and hooks, all together.
+
+    `cached_prefix(ledger, upto)` returns the request that a summary can be asked for by extending it: the one sent last for
+    `upto=0`, else one that ends after the first `upto` items of the view. `announce(ledger, seconds)` is called before each
+    compaction, with the seconds that are left for it.
+    """
+
+    def __init__(
+        self,
+        *,
+        deadline: float,
+        clock: Clock,
+        cached_prefix: Callable[[Ledger | None, int], CachedPrefix | None] = lambda _, __: None,
+        announce: Callable[[Ledger, float], None] = lambda _, __: None,
+    ) -> None:
+        self._cached_prefix = cached_prefix
+        self._announce = announce
+        self._left = deadline
+        self._clock = clock
+
+    def drive(self, turn: Steps[R], summarizers: Sequence[Summarizer]) -> R:
+        """Run a turn to its end."""
+        try:
+            effect = next(turn)
+            while True:
+                effect = turn.send(self._fulfil(effect, summarizers))
+        except StopIteration as done:
+            result: R = done.value
+            return result
+
+    async def adrive(self, turn: Steps[R], summarizers: Sequence[Summarizer | AsyncSummarizer]) -> R:
+        """Run a turn to its end without blocking the event loop."""
+        try:
+            effect = next(turn)
+            while True:
+                effect = turn.send(await self._afulfil(effect, summarizers))
+        except StopIteration as done:
+            result: R = done.value
+            return result
+
+    def _fulfil(self, effect: Effect, summarizers: Sequence[Summarizer]) -> object:
+        match effect:
+            case Summarize():
+                with self._on_the_clock():
+                    outcome = ask_summarizer(
+                        summarizers[effect.rung], self._request(effect), effect.share * self._left
+                    )
+                return self._with_time(outcome)
+            case Announce():
+                with self._on_the_clock():
+                    return self._announce(effect.ledger, max(0.0, self._left))
+            case Perform():
+                return effect.call()
+
+    async def _afulfil(self, effect: Effect, summarizers: Sequence[Summarizer | AsyncSummarizer]) -> object:
+        import asyncio  # noqa: PLC0415 - those who await have it loaded
+
+        match effect:
+            case Summarize():
+                with self._on_the_clock():
+                    outcome = await aask_summarizer(
+                        summarizers[effect.rung], self._request(effect), effect.share * self._left
+                    )
+                return self._with_time(outcome)
+            case Announce():
+                with self._on_the_clock():
+                    return await asyncio.to_thread(self._announce, effect.ledger, max(0.0, self._left))
+            case Perform():
+                return await asyncio.to_thread(effect.call)
+
+    def _request(self, effect: Summarize) -> SummaryRequest:
+        """Return the request as its summarizer gets it: without secrets, and with the cached prefix if it extends that."""
+        from lowwater.core.summary.sanitize import shown_to_others  # noqa: PLC0415 - loaded with the first summary
+
+        request = shown_to_others(effect.request)
+        if not effect.extends_last_request and not effect.upto:
+            return request
+        return replace(request, cached_prefix=self._cached_prefix(effect.ledger, effect.upto))
+
+    @contextmanager
+    def _on_the_clock(self) -> Iterator[None]:
+        """Take the time that the block needs from what is left of the deadline."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self._left -= time.monotonic() - start
+
+    def _with_time(self, outcome: SummaryOutcome) -> SummaryOutcome:
+        return replace(outcome, at=self._clock.now()) if isinstance(outcome, Failure) else outcome
+
+
+def ask_summarizer(summarizer: Summarizer, request: SummaryRequest, seconds: float) -> SummaryOutcome:
+    """Return what the summarizer answers within `seconds`; after that it is abandoned on its thread and counts as failed."""
+    if seconds <= 0:
+        return _timed_out()
+    answers: SimpleQueue[object] = SimpleQueue()
+    bounded = replace(request, within=seconds)
+    _start_thread(lambda: _call(summarizer, bounded), answers.put)
+    try:
+        return _validated(answers.get(timeout=seconds))
+    except Empty:
+        return _timed_out()
+
+
+async def aask_summarizer(
+    summarizer: Summarizer | AsyncSummarizer, request: SummaryRequest, seconds: float
+) -> SummaryOutcome:
+    """Do what `ask_summarizer` does without blocking the event loop; a blocking summarizer runs on a thread."""
+    if seconds <= 0:
+        return _timed_out()
+    import asyncio  # noqa: PLC0415 - those who await have it loaded
+
+    # A summarizer may swallow its cancellation, so the task is cancelled and not awaited.
+    task = asyncio.ensure_future(_acall(summarizer, replace(request, within=seconds)))
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+        if not task.done():
+            return _timed_out()
+        return Failure(kind="failed", error="cancelled") if task.cancelled() else _validated(task.result())
+    finally:
+        task.cancel()
+
+
+async def _acall(summarizer: Summarizer | AsyncSummarizer, request: SummaryRequest) -> object:
+    from inspect import isawaitable  # noqa: PLC0415 - for those who have a summarizer
+
+    try:
+        answer: object = (
+            summarizer.summarize(request) if is_async(summarizer) else _call_on_thread(summarizer, request)
+        )
+        while isawaitable(answer):
+            answer = await answer
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever it raises is a failed summary, never a failed turn
+        return _failure(error)
+    return answer
+
+
+def _call_on_thread(
+    summarizer: Summarizer | AsyncSummarizer, request: SummaryRequest
+) -> "asyncio.Future[object]":
+    """Return a future of the answer; unlike the loop's own executor threads, this one does not delay the end of the process."""
+    import asyncio  # noqa: PLC0415 - those who await have it loaded
+
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[object] = loop.create_future()
+
+    def deliver(answer: object) -> None:
+        if not future.done():
+            future.set_result(answer)
+
+    def hand_over(answer: object) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(deliver, answer)
+
+    _start_thread(lambda: _call(summarizer, request), hand_over)
+    return future
+
+
+def _start_thread(work: Callable[[], object], deliver: Callable[[object], object]) -> None:
+    threading.Thread(target=lambda: deliver(work()), name="lowwater-summarizer", daemon=True).start()
+
+
+def _call(summarizer: Summarizer | AsyncSummarizer, request: SummaryRequest) -> object:
+    try:
+        return summarizer.summarize(request)
+    except BaseException as error:  # noqa: BLE001  # on this thread even SystemExit only means that there is no summary
+        return _failure(error)
+
+
+def _validated(answer: object) -> SummaryOutcome:
+    """Return the answer with its texts cleaned, or a failure if it is not a summary."""
+    from lowwater.core.summary.sanitize import as_label, whole_characters  # noqa: PLC0415 - loaded with the first summary
+
+    match answer:
+        case Written(text=str(), by=str(), model=str(), block=bytes(), usage=Usage() | None):
+            # The text of a signed block has to stay as the provider signed it.
+            text = answer.text if answer.block else whole_characters(answer.text)
+            return replace(answer, text=text, by=as_label(answer.by), model=as_label(answer.model))
+        case Failure():
+            return replace(answer, error=as_label(answer.error))
+        case Coroutine():
+            answer.close()
+            return Failure(kind="failed", error="the summarizer has to be awaited")
+        case _:
+            return Failure(kind="failed", error=f"the summarizer returned a {type(answer).__name__}")
+
+
+def _failure(error: BaseException) -> Failure:
+    """Return the failure an error means; of errors other than SummaryFailed only the type is told, for they may quote a message."""
+    if isinstance(error, SummaryFailed):
+        spent = error.spent if isinstance(error.spent, Usage) else None
+        return Failure(kind=error.kind, error=str(error), usage=spent)
+    unreachable = isinstance(error, ConnectionError | TimeoutError)
+    return Failure(kind="network" if unreachable else "failed", error=type(error).__name__)
+
+
+def _timed_out() -> Failure:
+    return Failure(kind="timeout", error="no summary in time")
+
+
+def with_duration(result: T, seconds: float) -> T:
+    """Return the result of a turn with `seconds` as the duration of its compactions."""
+    events: tuple[Event, ...] = tuple(
+        replace(event, seconds=seconds) if isinstance(event, Compaction) else event for event in result.events
+    )
+    last = next(
+        (event for event in reversed(events) if isinstance(event, Compaction)), result.state.last_compaction
+    )
+    return replace(result, events=events, state=replace(result.state, last_compaction=last))
+
+
+def summary_spending(seen: State, result: T) -> int | None:
+    """Return what a turn on the state `seen` spent on summaries, in nano-dollars; None if that is not known.
+
+    `State.uncharged_summary_cost` is what was spent and not yet charged to a compaction: what the turn adds to it counts, what it found does not.
+    """
+    total = result.state.uncharged_summary_cost
+    for event in result.events:
+        total = both(total, event.cost) if isinstance(event, Compaction) else total
+    return (
+        None if total is None or seen.uncharged_summary_cost is None else total - seen.uncharged_summary_cost
+    )
+
+
+def with_wasted_spending(result: T, spent: int | None) -> T:
+    """Return a turn with what earlier attempts at it spent on summaries that were not used.
+
+    It is added to the totals and charged to the turn's first compaction, or to the next one if the turn made none.
+    """
+    if spent == 0:
+        return result
+    events = list(result.events)
+    at = next((at for at, event in enumerate(events) if isinstance(event, Compaction)), None)
+    state = replace(result.state, totals=result.state.totals.paid(spent, for_summaries=True))
+    if at is None:
+        state = replace(state, uncharged_summary_cost=both(state.uncharged_summary_cost, spent))
+    else:
+        event = events[at]
+        assert isinstance(event, Compaction)
+        events[at] = replace(event, cost=both(event.cost, spent))
+    return replace(result, state=state, events=tuple(events))
 
 
 class WorkedOutTurn(Struct, frozen=True, kw_only=True):
@@ -75,6 +338,8 @@ class TurnRunner:
 
     async def arun(self, turn: Turn[T]) -> T:
         """Do what `run` does without blocking the event loop; a cancelled turn is stored as a whole or not at all."""
+        import asyncio  # noqa: PLC0415 - those who await have it loaded
+
         lock = self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
         async with lock:
             return await self._driver().adrive(self._steps(turn), self._dependencies.summarizers)
@@ -197,7 +462,7 @@ class TurnRunner:
         self._is_announcing = True
         try:
             messages = written_messages(mend(ledger.view.messages), self._shared.state)
-            announce(hooks, self._shared.repository.name, messages, seconds=seconds)
+            run_memory_hooks(hooks, self._shared.repository.name, messages, seconds=seconds)
         finally:
             self._is_announcing = False
 
@@ -205,7 +470,7 @@ class TurnRunner:
         """Tell the sinks what a turn did, and the user what is worth a warning."""
         dependencies, name = self._dependencies, self._shared.repository.name
         for event in result.events:
-            tell(dependencies.sinks, name, event)
+            send_event(dependencies.sinks, name, event)
         if not isinstance(result, Prepared):
             return
         if result.thinking_stopped:
@@ -215,7 +480,7 @@ class TurnRunner:
                 "has no such rule.",
                 name,
             )
-        tell_warnings(result.warnings, name, call=dependencies.on_warning, quiet=dependencies.quiet)
+        send_warnings(result.warnings, name, call=dependencies.on_warning, quiet=dependencies.quiet)
 
     def _split(self) -> None:
         """Continue in a child session; if that fails, the compaction still counts."""
@@ -248,6 +513,8 @@ class IdleWork:
 
     async def aprefetch_summary(self) -> bool:
         """Do the same without blocking the event loop; if it is cancelled, nothing is kept."""
+        import asyncio  # noqa: PLC0415 - those who await have it loaded
+
         with self._if_free() as is_free:
             if is_free:
                 outcome = await self._driver().adrive(self._steps(), self._dependencies.summarizers)
@@ -264,15 +531,19 @@ class IdleWork:
             if is_free:
                 self._busy.release()
 
-    def _steps(self) -> Generator[Summarize, Outcome, PrefetchOutcome | None]:
+    def _steps(self) -> Generator[Summarize, SummaryOutcome, "PrefetchOutcome | None"]:
+        from lowwater.core.turns.prefetch import prefetch_summary  # noqa: PLC0415 - loaded when it is asked for
+
         windows, at = self._dependencies.windows, self._dependencies.clock.now()
         state = self._shared.state
         return prefetch_summary(
             windows.applied(state), windows.applied_to(setup_for(state, self._setup), state), at
         )
 
-    def _settle(self, outcome: PrefetchOutcome | None) -> None:
+    def _settle(self, outcome: "PrefetchOutcome | None") -> None:
         if outcome is not None:
+            from lowwater.core.turns.prefetch import settle  # noqa: PLC0415 - loaded when it is asked for
+
             self._shared.change(lambda state: settle(state, outcome))
 
     def _driver(self) -> Driver:

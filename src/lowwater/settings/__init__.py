@@ -1,13 +1,15 @@
 """All settings, each with its type, range, default and description; constructing one with a wrong value fails."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, StructMeta
+from msgspec.structs import asdict, fields
 
 from lowwater.errors import BadSetting
-from lowwater.settings.fitting import fit_fields
+from lowwater.settings.coercion import did_you_mean, fit_fields, shown
 
-Policy = Literal[  # Lowwater's own; installed packages may add others
+PolicyName = Literal[  # Lowwater's own; installed packages may add others
     "rent-or-buy",
     "never",
     "threshold",
@@ -29,20 +31,20 @@ Positive = Annotated[int, Meta(ge=1, lt=ABSURD)]
 Word = Annotated[str, Meta(pattern=r"\S")]
 
 
-class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SettingsSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A group of settings; constructing one with an invalid value raises BadSetting."""
 
     def __post_init__(self) -> None:
         fit_fields(self)
 
 
-class CompressionSettings(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CompressionSettings(SettingsSection, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """When a conversation is compacted, what is protected, and how long a summary may be."""
 
     enabled: Annotated[bool, Meta(description="Compact at all; false stops every layer.")] = True
-    policy: Annotated[Policy | Word, Meta(description="The rule that decides when to compact, and how.")] = (
-        "rent-or-buy"
-    )
+    policy: Annotated[
+        PolicyName | Word, Meta(description="The rule that decides when to compact, and how.")
+    ] = "rent-or-buy"
     mechanisms: Annotated[
         tuple[Word, ...],
         Meta(description="Mechanisms of installed packages that are asked before Lowwater's own, by name."),
@@ -109,7 +111,7 @@ class CompressionSettings(Section, frozen=True, kw_only=True, forbid_unknown_fie
             )
 
 
-class ToolResultSettings(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ToolResultSettings(SettingsSection, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What happens to the outputs of tools: which are kept, which are shortened, what stands in their place."""
 
     elide_limit_chars: Annotated[
@@ -141,7 +143,7 @@ class ToolResultSettings(Section, frozen=True, kw_only=True, forbid_unknown_fiel
     ] = 25_000
 
 
-class LeafSettings(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LeafSettings(SettingsSection, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The policy `guarded`: passes over the oldest chunk, and the guards that save the provider's cache."""
 
     leaf_chunk_tokens: Annotated[
@@ -165,7 +167,7 @@ class LeafSettings(Section, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = 0.75
 
 
-class ModelSettings(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ModelSettings(SettingsSection, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the model's provider is used."""
 
     cache_ttl: Annotated[
@@ -190,7 +192,7 @@ class ModelSettings(Section, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = "strip"
 
 
-class WarningLevels(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class WarningLevels(SettingsSection, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Shares of the threshold at which each level warns once; null switches a level off."""
 
     info: Annotated[Share | None, Meta(description="Warns with level info.")] = 0.60
@@ -206,7 +208,7 @@ class WarningLevels(Section, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             raise BadSetting("warning_levels must rise from info over notice and warning to critical")
 
 
-class OutputSettings(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OutputSettings(SettingsSection, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What people and programs are told."""
 
     quiet: Annotated[bool, Meta(description="Print nothing about compactions.")] = False
@@ -220,7 +222,7 @@ class OutputSettings(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
     ] = WarningLevels()
 
 
-class PrivacySettings(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PrivacySettings(SettingsSection, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is kept out of what Lowwater writes; a request to the model itself is never altered."""
 
     redact: Annotated[
@@ -228,7 +230,7 @@ class PrivacySettings(Section, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = True
 
 
-class FallbackProvider(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FallbackProvider(SettingsSection, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A model that takes over when the one before it fails."""
 
     model: Annotated[Word, Meta(description="The model's name at its provider.")]
@@ -239,8 +241,39 @@ class FallbackProvider(Section, frozen=True, kw_only=True, forbid_unknown_fields
     ] = None
 
 
-class Settings(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All settings of Lowwater, in the shape of lowwater.yaml; a section may be given as a mapping."""
+class _FlatOrNested(StructMeta):
+    """Lets `Settings` be called with the settings themselves, with sections, or with both."""
+
+    def __call__(cls, **given: object) -> Any:  # noqa: ANN401, N805 - a metaclass; what it makes has the class's own type
+        nested: dict[str, object] = {}
+        for name, value in given.items():
+            if name not in _SECTION_OF and name not in cls.__struct_fields__:
+                hint = did_you_mean(name, (*_SECTION_OF, *cls.__struct_fields__))
+                raise BadSetting(f"there is no setting {shown(name)}{hint}")
+            if name not in _SECTION_OF:
+                nested[name] = value
+        for name in given.keys() - nested.keys():
+            section = _SECTION_OF[name]
+            chosen = given.get(section)
+            if isinstance(chosen, Mapping) and name in chosen:
+                raise BadSetting(f"{name} is given twice: by itself and in {section}")
+            others = nested.get(section, {})
+            others = asdict(others) if isinstance(others, Struct) else others
+            nested[section] = {**others, name: given[name]} if isinstance(others, Mapping) else others
+        return super().__call__(**nested)
+
+
+class Settings(
+    SettingsSection, frozen=True, kw_only=True, forbid_unknown_fields=True, metaclass=_FlatOrNested
+):
+    """All settings of Lowwater: `Settings(max_view_tokens=60_000)`, or in the sections of lowwater.yaml.
+
+    A section may be given as a mapping: `Settings(compression={"max_view_tokens": 60_000})`.
+    """
+
+    if TYPE_CHECKING:
+
+        def __init__(self, **settings: object) -> None: ...
 
     compression: CompressionSettings = CompressionSettings()
     tool_results: ToolResultSettings = ToolResultSettings()
@@ -251,3 +284,15 @@ class Settings(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     fallback_providers: Annotated[
         tuple[FallbackProvider, ...], Meta(description="Models to fall back to, in order.")
     ] = ()
+
+
+_SECTIONS: dict[str, type[SettingsSection]] = {
+    "compression": CompressionSettings,
+    "tool_results": ToolResultSettings,
+    "leaf": LeafSettings,
+    "model": ModelSettings,
+    "output": OutputSettings,
+    "privacy": PrivacySettings,
+}
+_SECTION_OF = {field.name: name for name, section in _SECTIONS.items() for field in fields(section)}
+"""The section of each setting; no two settings have one name."""

@@ -8,7 +8,7 @@ from msgspec import NODEFAULT, Struct, inspect, structs
 
 from lowwater.errors import BadSetting
 from lowwater.settings import Settings
-from lowwater.settings.fitting import at, did_you_mean, expected, fit, shown
+from lowwater.settings.coercion import at, did_you_mean, expected, fit, shown
 
 PREFIX = "LOWWATER_"
 DEFAULT = "default"
@@ -109,7 +109,7 @@ def setting_named(name: str) -> Setting:
     raise BadSetting(f"there is no setting {shown(name)}{hint}")
 
 
-class Source(Struct, frozen=True, kw_only=True):
+class SettingSource(Struct, frozen=True, kw_only=True):
     """One layer of raw values by setting name; `places` tells where each was written."""
 
     name: str
@@ -141,7 +141,7 @@ class Resolved(Struct, frozen=True, kw_only=True):
         return next(found for found in self.effective if found.setting.name == wanted.name)
 
 
-def resolve(sources: Sequence[Source], *, policies: Names = tuple) -> Resolved:
+def resolve(sources: Sequence[SettingSource], *, policies: Names = tuple) -> Resolved:
     """Apply `sources` to the defaults, lowest precedence first, and return the result; raise BadSetting for an invalid value.
 
     A value is checked even if a later source overrides it, so that mistakes are found early. `policies` returns the names
@@ -159,7 +159,7 @@ def resolve(sources: Sequence[Source], *, policies: Names = tuple) -> Resolved:
 
 
 def _effective(
-    setting: Setting, raw: object, source: Source, warnings: list[str], policies: Names
+    setting: Setting, raw: object, source: SettingSource, warnings: list[str], policies: Names
 ) -> Effective:
     place = source.places.get(setting.name, "")
     fitted = fit(raw, setting.kind, name=setting.name, place=place)

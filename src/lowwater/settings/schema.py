@@ -6,7 +6,7 @@ from typing import Any, get_args
 import msgspec
 from msgspec import inspect
 
-from lowwater.settings import Policy, Settings
+from lowwater.settings import PolicyName, Settings
 from lowwater.settings.resolve import Setting, catalogue
 
 
@@ -25,7 +25,7 @@ def settings_schema(*, policies: Iterable[str] = ()) -> dict[str, Any]:
         _add_hints(schema, setting)
     policy = schema["$defs"]["CompressionSettings"]["properties"]["policy"]
     del policy["anyOf"]
-    policy["enum"] = [*get_args(Policy), *policies]
+    policy["enum"] = [*get_args(PolicyName), *policies]
     # Defaults are Python tuples, which validators do not accept as arrays.
     return msgspec.json.decode(msgspec.json.encode(schema), type=dict[str, Any])
 

@@ -1,4 +1,4 @@
-"""The store that lasts as long as its process: `memory:`."""
+"""The store in memory, which ends with its process: `memory:`."""
 
 import secrets
 from bisect import bisect_right
@@ -27,7 +27,7 @@ from lowwater.core.stored import (
     Stored,
 )
 from lowwater.errors import BadInput, StaleLedger, UnusableStore
-from lowwater.stores.packing import kind_of, messages_in
+from lowwater.stores.serialization import appended_messages, entry_kind
 from lowwater.stores.shared import (
     Conceal,
     conceal_nothing,
@@ -132,7 +132,7 @@ class MemorySession:
         self._records: list[TurnRecord] = []
         self._events: list[Event] = []
         self._turns_before: list[int] = []
-        """For each event how many records there were."""
+        """How many records there were before each event."""
         self._times: list[float] = []
         """The first and the last time of anything in it."""
         self._tokens = 0
@@ -146,14 +146,14 @@ class MemorySession:
         return self._versions[-1] if self._versions else 0
 
     def had(self, version: int) -> bool:
-        """Return whether this was once its newest version."""
+        """Return whether the session ever had this version."""
         index = bisect_right(self._versions, version)
         return index > 0 and self._versions[index - 1] == version
 
     def add(self, version: int, new: Append) -> None:
         """Add one append, or raise IllegalEntry and change nothing."""
-        # All of them first: this raises before anything is changed.
-        new_messages = [messages_in(entry) for entry in new.entries]
+        # Checked for all entries first, so that nothing is changed if one is illegal.
+        new_messages = [appended_messages(entry) for entry in new.entries]
         for entry, messages in zip(new.entries, new_messages, strict=True):
             self._add_entry(entry, messages)
         self._turns_before += [len(self._records)] * len(new.events)
@@ -167,7 +167,7 @@ class MemorySession:
         self._lengths.append(len(self.entries))
 
     def copied(self, version: int, about: About) -> "MemorySession":
-        """Return a session of its own with the same ledger, all of it at one version."""
+        """Return a separate session with the same ledger, all of it at one version."""
         other = MemorySession()
         other.entries, other.messages = copy(self.entries), copy(self.messages)
         other._landmarks, other._tokens = copy(self._landmarks), self._tokens
@@ -225,7 +225,7 @@ class MemorySession:
     def _add_entry(self, entry: Entry, messages: list[Numbered]) -> None:
         if not isinstance(entry, Appended):
             before = (len(self.messages), self._tokens)
-            self._landmarks.append(landmark(len(self.entries), kind_of(entry), entry.at, *before))
+            self._landmarks.append(landmark(len(self.entries), entry_kind(entry), entry.at, *before))
         if isinstance(entry, Opened | ModelChanged):
             self._model = entry.model
         self.entries.append(entry)

@@ -17,15 +17,15 @@ from lowwater.core.ledger import Numbered
 from lowwater.core.messages import Message, texts_of
 from lowwater.core.stored import Append, Landmark, LandmarkKind
 from lowwater.errors import DamagedStore, UnknownForm
-from lowwater.stores.packing import (
+from lowwater.stores.serialization import (
     Base,
     Broken,
     CompactedSince,
-    Content,
-    digest,
+    StoredMessage,
+    digest_of,
     joined_items,
-    keys_in,
-    unpack,
+    message_keys,
+    unpack_entry,
     unpack_event,
     unpack_message,
     unpack_record,
@@ -34,127 +34,20 @@ from lowwater.stores.packing import (
 )
 
 _log = logging.getLogger("lowwater")
+Value = int | float | str | None
 
-MOST_WORDS = 200
-"""How many different words of a search are looked for; of a pasted log, the beginning is enough."""
 
-MESSAGES_PER_QUERY = 500
-"""Messages fetched in one query; SQLite takes at least 999 values."""
+# Readable columns
 
 TURN_COLUMNS = (
     *("at", "model", "uncached", "cache_read", "cache_write", "cache_write_long", "output"),
     *("cost", "untouched", "removed", "decision"),
 )
-
 EVENT_COLUMNS = (
     *("at", "kind", "reason", "model", "mode", "mechanisms", "number", "tokens_before", "tokens_after"),
     *("reclaimed", "ratio", "items_before", "items_after", "first_changed", "disturbed", "summary_tokens"),
     *("summarizer", "score", "seconds", "cost", "price", "saves", "payback", "rejected"),
 )
-
-_UNSPACED = re.compile(
-    r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f])"
-)
-
-_BETWEEN_WORDS = re.compile(r"[\s\u3000-\u303f\uff01-\uff0f\uff1a-\uff20]+")
-
-_TERM = re.compile(r"[^\W_]+")
-
-_ACCENTS = re.compile("[\u0300-\u036f]+")
-
-Value = int | float | str | None
-
-Conceal = Callable[[str], str]
-"""Takes secrets out of a text before its words are indexed."""
-
-Fetch = Callable[[Sequence[bytes]], Iterable[tuple[bytes, object]]]
-"""Fetches contents by their keys: yields key and bytes of those that exist, in any order."""
-
-FetchEntry = Callable[[int], object]
-"""Fetches the stored bytes of an entry of the same session by its position; None if there is none."""
-
-
-class EntryRow(Struct, frozen=True, kw_only=True):
-    """An entry as it is stored."""
-
-    version: int
-    position: int
-    sealed: object
-
-
-class MessageRow(Struct, frozen=True, kw_only=True):
-    """A message as it is stored: its number and size in the session, and its content."""
-
-    number: int
-    tokens: int
-    key: object
-    body: object
-
-
-class Growth(Struct, frozen=True, kw_only=True):
-    """What an append adds to the totals of its session; times and model are None if the append has none."""
-
-    entries: int
-    messages: int
-    tokens: int
-    turns: int
-    compactions: int
-    model: str | None
-    first: float | None
-    """The earliest time of anything in the append."""
-    last: float | None
-
-
-class UnwritableAccounts(Exception):
-    """The tables of turn records and events cannot be written; raised and caught inside the store."""
-
-
-class DamagedVersion(Exception):
-    """Something that a version stored cannot be read; raised and caught inside the store."""
-
-    def __init__(self, version: int, what: str, *, intact: bool = False) -> None:
-        """Note the version; `intact` means that the bytes are as they were written, in a form that is not known here."""
-        super().__init__(what)
-        self.version = version
-        self.intact = intact
-
-    def reported(self, session: str, whole: int) -> DamagedStore:
-        """Return the error for the caller; `whole` is the last version before the damage, 0 if there is none."""
-        if self.intact:
-            upto = f", or read it here up to version {whole}" if whole else ""
-            return UnknownForm(
-                f"session {session!r} has {self}, which this Lowwater does not know: "
-                f"use the Lowwater that stored it, or a newer one{upto}",
-                session,
-                whole,
-            )
-        way_out = f"read it up to version {whole}, or delete it" if whole else "delete it"
-        salvage = "`lowwater sessions salvage NEW.db` writes everything else into a new store"
-        return DamagedStore(f"session {session!r} is damaged at {self}: {way_out}; {salvage}", session, whole)
-
-
-class AccountFallback:
-    """Writes appends without their record and events if only these cannot be written; logs that once."""
-
-    def __init__(self, place: object) -> None:
-        self._place = place
-        self._has_logged = False
-
-    def write(self, new: Append, write: Callable[[Append], int]) -> int:
-        """Return the version that `write` gave to the append, or to as much of it as can be written."""
-        try:
-            return write(new)
-        except UnwritableAccounts as error:
-            reason = str(error)
-        if not self._has_logged:
-            self._has_logged = True
-            _log.warning(
-                "the store %s cannot record what its sessions do and cost (%s): everything else is kept; restore a copy with all "
-                "of its tables, or choose another place",
-                self._place,
-                reason,
-            )
-        return write(replace(new, record=None, events=()))
 
 
 def turn_values(record: TurnRecord) -> tuple[Value, ...]:
@@ -194,7 +87,21 @@ def event_values(event: Event) -> tuple[Value, ...]:
             return tuple(values.get(column) for column in EVENT_COLUMNS)
 
 
-def growth_of(new: Append, contents: Sequence[Content]) -> Growth:
+class Growth(Struct, frozen=True, kw_only=True):
+    """What an append adds to the totals of its session; times and model are None if the append has none."""
+
+    entries: int
+    messages: int
+    tokens: int
+    turns: int
+    compactions: int
+    model: str | None
+    first: float | None
+    """The earliest time of anything in the append."""
+    last: float | None
+
+
+def growth_of(new: Append, contents: Sequence[StoredMessage]) -> Growth:
     """Return what an append with these messages adds to the totals."""
     records = () if new.record is None else (new.record,)
     times = [happened.at for happened in (*new.entries, *new.events, *records)]
@@ -211,7 +118,67 @@ def growth_of(new: Append, contents: Sequence[Content]) -> Growth:
     )
 
 
-def restore_entries(rows: Iterable[EntryRow], fetch: Fetch, fetch_entry: FetchEntry) -> Iterator[Entry]:
+def landmark(position: int, kind: str, at: float, messages: int, tokens: int) -> Landmark:
+    """Return a landmark from its columns."""
+    return Landmark(
+        position=position, kind=cast("LandmarkKind", kind), at=at, messages=messages, tokens=tokens
+    )
+
+
+# Entries, messages and accounts from rows
+
+MESSAGES_PER_QUERY = 500
+"""Messages fetched in one query; SQLite takes at least 999 values."""
+FetchContents = Callable[[Sequence[bytes]], Iterable[tuple[bytes, object]]]
+"""Fetches contents by their keys: yields key and bytes of those that exist, in any order."""
+FetchEntry = Callable[[int], object]
+"""Fetches the stored bytes of an entry of the same session by its position; None if there is none."""
+
+
+class EntryRow(Struct, frozen=True, kw_only=True):
+    """An entry as it is stored."""
+
+    version: int
+    position: int
+    sealed: object
+
+
+class MessageRow(Struct, frozen=True, kw_only=True):
+    """A message as it is stored: its number and size in the session, and its content."""
+
+    number: int
+    tokens: int
+    key: object
+    body: object
+
+
+class DamagedVersion(Exception):
+    """Something that a version stored cannot be read; raised and caught inside the store."""
+
+    def __init__(self, version: int, what: str, *, intact: bool = False) -> None:
+        """Note the version; `intact` means that the bytes are as they were written, but in a form that is not known here."""
+        super().__init__(what)
+        self.version = version
+        self.intact = intact
+
+    def reported(self, session: str, whole: int) -> DamagedStore:
+        """Return the error for the caller; `whole` is the last version before the damage, 0 if there is none."""
+        if self.intact:
+            upto = f", or read it here up to version {whole}" if whole else ""
+            return UnknownForm(
+                f"session {session!r} has {self}, which this Lowwater does not know: "
+                f"use the Lowwater that stored it, or a newer one{upto}",
+                session,
+                whole,
+            )
+        way_out = f"read it up to version {whole}, or delete it" if whole else "delete it"
+        salvage = "`lowwater sessions salvage NEW.db` writes everything else into a new store"
+        return DamagedStore(f"session {session!r} is damaged at {self}: {way_out}; {salvage}", session, whole)
+
+
+def restore_entries(
+    rows: Iterable[EntryRow], fetch: FetchContents, fetch_entry: FetchEntry
+) -> Iterator[Entry]:
     """Yield the entries of these rows, or raise DamagedVersion; messages are fetched for many rows in one query."""
     waiting = iter(rows)
     items: dict[int, tuple[ViewItem, ...]] = {}
@@ -240,9 +207,9 @@ def _entry(
     stored = unpack_stored(body)
     if isinstance(stored, CompactedSince):
         load_base(stored.base, fetch_entry, items)
-    entry = unpack(body, messages, items)
+    entry = unpack_entry(body, messages, items)
     if isinstance(entry, Compacted):
-        items[row.position] = entry.stands
+        items[row.position] = entry.items
     return entry
 
 
@@ -254,7 +221,7 @@ def load_base(position: int, fetch: FetchEntry, known: dict[int, tuple[ViewItem,
     while at not in known:
         stored = unpack_stored(unseal(fetch(at)))
         if isinstance(stored, Compacted):
-            known[at] = stored.stands
+            known[at] = stored.items
         elif isinstance(stored, CompactedSince) and stored.base < at:
             waiting.append((at, stored))
             depth = depth or stored.depth
@@ -271,21 +238,21 @@ def _keys(rows: Iterable[EntryRow]) -> list[bytes]:
     keys: dict[bytes, None] = {}
     for row in rows:
         try:
-            keys.update(dict.fromkeys(keys_in(unseal(row.sealed))))
+            keys.update(dict.fromkeys(message_keys(unseal(row.sealed))))
         except (Broken, msgspec.MsgspecError):
             continue
     return list(keys)
 
 
 def _messages(
-    keys: Sequence[bytes], fetch: Fetch
+    keys: Sequence[bytes], fetch: FetchContents
 ) -> tuple[dict[bytes, Message], dict[bytes, msgspec.MsgspecError]]:
     """Return the messages with these keys, and why some cannot be decoded; one whose bytes do not match its key is in neither."""
     messages: dict[bytes, Message] = {}
     unknown: dict[bytes, msgspec.MsgspecError] = {}
     for start in range(0, len(keys), MESSAGES_PER_QUERY):
         for key, body in fetch(keys[start : start + MESSAGES_PER_QUERY]):
-            if not isinstance(body, bytes) or digest(body) != key:
+            if not isinstance(body, bytes) or digest_of(body) != key:
                 continue
             try:
                 messages[key] = unpack_message(body)
@@ -314,7 +281,7 @@ def restore_messages(
 
 
 def _is_intact(row: MessageRow) -> bool:
-    return isinstance(row.body, bytes) and digest(row.body) == row.key
+    return isinstance(row.body, bytes) and digest_of(row.body) == row.key
 
 
 def restore_record(version: int, sealed: object) -> TurnRecord:
@@ -338,22 +305,67 @@ def restore_event(version: int, sealed: object) -> Event:
 def restore_carried(session: str, sealed: object) -> bytes:
     """Return the carried state of a session, empty if nothing was stored.
 
-    If it is damaged, that is logged and the state is ignored: the session goes on without it, for its ledger is whole.
+    If it is damaged, that is logged and the state is ignored: the session goes on without it, because its ledger is intact.
     """
     if sealed is None:
         return b""
     try:
         return unseal(sealed)
     except Broken:
-        _log.warning("session %r: what it carries besides its entries is damaged, and left aside", session)
+        _log.warning("session %r: its state besides the entries is damaged, and ignored", session)
         return b""
 
 
-def landmark(position: int, kind: str, at: float, messages: int, tokens: int) -> Landmark:
-    """Return a landmark from its columns."""
-    return Landmark(
-        position=position, kind=cast("LandmarkKind", kind), at=at, messages=messages, tokens=tokens
-    )
+# Accounts that cannot be written
+
+
+class UnwritableAccounts(Exception):
+    """The tables of turn records and events cannot be written; raised and caught inside the store."""
+
+
+class AccountFallback:
+    """Writes appends without their record and events if only these cannot be written; logs that once."""
+
+    def __init__(self, place: object) -> None:
+        self._place = place
+        self._has_logged = False
+
+    def write(self, new: Append, write: Callable[[Append], int]) -> int:
+        """Return the version that `write` gave to the append, or to as much of it as can be written."""
+        try:
+            return write(new)
+        except UnwritableAccounts as error:
+            reason = str(error)
+        if not self._has_logged:
+            self._has_logged = True
+            _log.warning(
+                "the store %s cannot record what its sessions do and cost (%s): everything else is stored; restore a copy with all "
+                "of its tables, or choose another place",
+                self._place,
+                reason,
+            )
+        return write(replace(new, record=None, events=()))
+
+
+# Words for the search index
+
+MOST_WORDS = 200
+"""How many different words a search uses; of a pasted log, the beginning is enough."""
+Conceal = Callable[[str], str]
+"""Removes secrets from a text before its words are indexed."""
+_UNSPACED = re.compile(
+    r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f])"
+)
+_BETWEEN_WORDS = re.compile(r"[\s\u3000-\u303f\uff01-\uff0f\uff1a-\uff20]+")
+_TERM = re.compile(r"[^\W_]+")
+_ACCENTS = re.compile("[\u0300-\u036f]+")
+
+
+def conceal_secrets(text: str) -> str:
+    """Return the text with its secrets replaced."""
+    from lowwater.core.secrets.redaction import conceal  # noqa: PLC0415 - hundreds of patterns, for those who index
+
+    return conceal(text)
 
 
 def conceal_nothing(text: str) -> str:
@@ -375,9 +387,9 @@ def spaced(text: str) -> str:
 
 
 def phrases_in(words: str) -> list[str]:
-    """Return the different words of a search, each as a phrase: terms that have to follow each other, with spaces between.
+    """Return the different words of a search, each as a phrase: terms that must follow each other, separated by spaces.
 
-    Terms are letters and digits only, as in the index; no character is left that could mean something in a query's syntax.
+    Terms are letters and digits only, as in the index; no character is left that has a meaning in the syntax of queries.
     """
     phrases = (" ".join(_TERM.findall(spaced(word))) for word in _BETWEEN_WORDS.split(words))
     return list(dict.fromkeys(phrase for phrase in phrases if phrase))[:MOST_WORDS]

@@ -72,7 +72,7 @@ class Post(Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-class Pause(Struct, frozen=True, kw_only=True):
+class RetryPause(Struct, frozen=True, kw_only=True):
     """Wait before the next step."""
 
     seconds: float
@@ -95,12 +95,12 @@ class Lost(Struct, frozen=True, kw_only=True):
     """Whether no part of an answer had arrived, so that a retry is not billed twice."""
 
 
-Step = Post | Pause
+ExchangeStep = Post | RetryPause
 
 StepResult = Reply | Lost | None
 
 
-def exchange(body: bytes, left: Callable[[], float]) -> Generator[Step, StepResult, bytes]:
+def exchange(body: bytes, left: Callable[[], float]) -> Generator[ExchangeStep, StepResult, bytes]:
     """Return the body of a successful answer, or raise SummaryFailed; `left()` is how many seconds remain."""
     for tries in range(1, TRIES + 1):
         outcome = yield Post(body=body, seconds=_positive(left()))
@@ -121,7 +121,7 @@ def exchange(body: bytes, left: Callable[[], float]) -> Generator[Step, StepResu
         wait = _BACK_OFF * 2 ** (tries - 1) if wait is None else wait
         if wait >= left():
             raise SummaryFailed(f"{failure}; waiting {wait:g} s to ask again would take too long", "timeout")
-        yield Pause(seconds=wait)
+        yield RetryPause(seconds=wait)
     raise AssertionError("the last try returns or raises")
 
 
@@ -161,7 +161,7 @@ def failure_of(status: int, body: bytes) -> SummaryFailed:
     return _failure(status, body[:_READ].decode("utf-8", "replace"), _named(status))
 
 
-def failure_told(said: str, *, spent: Usage | None = None) -> SummaryFailed:
+def failure_in_answer(said: str, *, spent: Usage | None = None) -> SummaryFailed:
     """Return the failure of a call that was accepted and then answered with an error, given as `code: message`."""
     status = _STATUSES.get(said.partition(":")[0], 400)
     failure = _failure(status, said[:_READ], "in its answer")
@@ -207,7 +207,7 @@ def written_in(raw: bytes, *, asked: str) -> Written:
     raw = _unstreamed(raw)
     try:
         if (failed := failed_in(raw)) is not None:
-            raise failure_told(failed.said, spent=failed.usage)
+            raise failure_in_answer(failed.said, spent=failed.usage)
         response = decode_response(raw)
     except BadInput:
         raise SummaryFailed(
@@ -246,4 +246,4 @@ def _unstreamed(raw: bytes) -> bytes:
         return answer
     if stream.broken == CUT_OFF:
         raise SummaryFailed("the connection broke in the middle of the answer", "network", spent=stream.usage)
-    raise failure_told(stream.broken, spent=stream.usage)
+    raise failure_in_answer(stream.broken, spent=stream.usage)

@@ -10,7 +10,7 @@ import httpx2
 
 from lowwater.errors import SummaryFailed
 from lowwater.summarizers.endpoint import Endpoint
-from lowwater.summarizers.exchange import Lost, Pause, Post, Reply, Step, StepResult
+from lowwater.summarizers.exchange import ExchangeStep, Lost, Post, Reply, RetryPause, StepResult
 
 MOST_ANSWER_BYTES = 8_000_000
 """The longest answer that is read; no summary is that long."""
@@ -19,7 +19,7 @@ _TOO_LATE = "no answer in time"
 
 
 def fulfil(
-    steps: Generator[Step, StepResult, bytes], endpoint: Endpoint, client: httpx2.Client | None
+    steps: Generator[ExchangeStep, StepResult, bytes], endpoint: Endpoint, client: httpx2.Client | None
 ) -> bytes:
     """Run an exchange to its end; without a client, a new one is used."""
     if client is None:
@@ -29,7 +29,7 @@ def fulfil(
     try:
         while True:
             match steps.send(outcome):
-                case Pause(seconds=seconds):
+                case RetryPause(seconds=seconds):
                     time.sleep(seconds)
                     outcome = None
                 case Post() as post:
@@ -39,7 +39,7 @@ def fulfil(
 
 
 async def afulfil(
-    steps: Generator[Step, StepResult, bytes], endpoint: Endpoint, client: httpx2.AsyncClient | None
+    steps: Generator[ExchangeStep, StepResult, bytes], endpoint: Endpoint, client: httpx2.AsyncClient | None
 ) -> bytes:
     """Do what `fulfil` does without blocking the event loop."""
     if client is None:
@@ -52,7 +52,7 @@ async def afulfil(
         except StopIteration as done:
             return bytes(done.value)
         match step:
-            case Pause(seconds=seconds):
+            case RetryPause(seconds=seconds):
                 await asyncio.sleep(seconds)
                 outcome = None
             case Post():

@@ -15,7 +15,7 @@ from lowwater.core.tokens.estimate import CharacterTokenizer
 from lowwater.errors import BadInput, BadSetting, SummaryFailed
 from lowwater.protocols import Tokenizer
 from lowwater.summarizers.endpoint import Endpoint, endpoint_for, with_betas
-from lowwater.summarizers.exchange import Step, StepResult, exchange, written_in
+from lowwater.summarizers.exchange import ExchangeStep, StepResult, exchange, written_in
 from lowwater.summarizers.native import block_written_in, native_body
 from lowwater.summarizers.requests import cached_prefix_body, transcript_body
 
@@ -70,7 +70,7 @@ class _ModelEndpoint:
         seconds = self._timeout if request.within is None else min(self._timeout, request.within)
         return time.monotonic() + seconds
 
-    def _steps(self, body: bytes, until: float) -> Generator[Step, StepResult, bytes]:
+    def _steps(self, body: bytes, until: float) -> Generator[ExchangeStep, StepResult, bytes]:
         return exchange(body, lambda: until - time.monotonic())
 
     def _body(self, request: SummaryRequest) -> bytes:

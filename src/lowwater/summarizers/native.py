@@ -34,12 +34,12 @@ class _Sent(Struct):
 
 
 def native_body(request: SummaryRequest, endpoint: Endpoint) -> bytes:
-    """Return the body that has the provider compact the request in `request.riding`, or raise SummaryFailed if it cannot.
+    """Return the body that has the provider compact the request in `request.cached_prefix`, or raise SummaryFailed if it cannot.
 
     Tools, system prompt, messages and thinking stay byte for byte as the conversation is sent: the cache is read, and the
     thinking after the block stays valid. A request that forces a tool call cannot be compacted.
     """
-    prefix = request.riding
+    prefix = request.cached_prefix
     if prefix is None or prefix.format != "anthropic" or endpoint.format != "anthropic":
         raise SummaryFailed(
             f"{endpoint.model} cannot be asked for a block here: no request to compact", "refused"

@@ -15,7 +15,7 @@ from lowwater.core.formats.codec import encode_messages, list_field
 from lowwater.core.messages import Message, Thinking
 from lowwater.core.strict_json import read_json, write_json
 from lowwater.core.summary.request import CachedPrefix, SummaryRequest
-from lowwater.core.summary.safety import concealed
+from lowwater.core.summary.sanitize import concealed
 from lowwater.core.summary.template import PROGRESS, Section
 from lowwater.core.summary.transcript import head_and_tail, transcript_for
 from lowwater.errors import BadInput, SummaryFailed
@@ -92,7 +92,7 @@ class _Sent(Struct):
     reasoning: Any = None
 
 
-class Span(Struct, frozen=True, kw_only=True):
+class ValueSpan(Struct, frozen=True, kw_only=True):
     """The place of a value in a body."""
 
     start: int
@@ -121,7 +121,7 @@ def cached_prefix_body(request: SummaryRequest, endpoint: Endpoint) -> bytes | N
     on; only the limit of the answer and the way it is delivered change. A request to another model, in another format, or
     one that forces a tool call cannot be extended.
     """
-    prefix = request.riding
+    prefix = request.cached_prefix
     if prefix is None or prefix.format != endpoint.format:
         return None
     try:
@@ -386,9 +386,9 @@ def with_items(body: bytes, name: str, items: Sequence[bytes]) -> bytes:
     return body[: span.end - 1] + b"".join(b"," + item for item in items) + body[span.end - 1 :]
 
 
-def spans_of(body: bytes) -> dict[str, Span]:
+def spans_of(body: bytes) -> dict[str, ValueSpan]:
     """Return the place of each field's value in a JSON object; the body must be valid JSON."""
-    found: dict[str, Span] = {}
+    found: dict[str, ValueSpan] = {}
     depth, key, start = 0, "", -1
     for token in _TOKEN.finditer(body):
         sign = body[token.start()]
@@ -406,6 +406,6 @@ def spans_of(body: bytes) -> dict[str, Span]:
     return found
 
 
-def _trimmed(body: bytes, start: int, end: int) -> Span:
+def _trimmed(body: bytes, start: int, end: int) -> ValueSpan:
     value = body[start:end]
-    return Span(start=end - len(value.lstrip(_BLANK)), end=start + len(value.rstrip(_BLANK)))
+    return ValueSpan(start=end - len(value.lstrip(_BLANK)), end=start + len(value.rstrip(_BLANK)))

@@ -1,4 +1,4 @@
-"""Public parts for testing what is built on Lowwater: fakes, strategies, a long session, a strict provider."""
+"""Tools for testing what you build on Lowwater: fakes, Hypothesis strategies, a long session, a strict provider."""
 
 from lowwater.logs.demo_session import DemoSession, demo_session
 

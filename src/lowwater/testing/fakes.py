@@ -11,7 +11,7 @@ from lowwater.core.messages import texts_of
 from lowwater.core.summary.critical import critical_references
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.errors import SummaryFailed
-from lowwater.session.factories import ManualClock
+from lowwater.session.dependencies import ManualClock
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 Act: TypeAlias = Callable[[SummaryRequest], Written]
@@ -20,9 +20,9 @@ _PATIENCE = 30.0
 
 
 class ScriptedClock(ManualClock):
-    """A clock that stands still unless it is set.
+    """A clock that moves only when the test moves it.
 
-    `times` are read first, one at each look; behind them the clock stays where it is and `advance` moves it.
+    It returns `times` first, one at each call; then it stays at the last of them until `advance` moves it.
     """
 
     def __init__(self, start: float = 0.0, times: Iterable[float] = ()) -> None:
@@ -30,23 +30,23 @@ class ScriptedClock(ManualClock):
         self._times = iter(times)
 
     def now(self) -> float:
-        """Return the next scripted time, or the time it was left at."""
+        """Return the next scripted time, or the last one if there is none left."""
         self._now = next(self._times, self._now)
         return self._now
 
 
 class WordTokenizer:
-    """A toy tokenizer: each run of letters, digits and underscores is a token, and so is every other visible character."""
+    """A toy tokenizer: a token is a run of letters, digits and underscores, or any other visible character."""
 
     vocabulary = "words"
 
     def count(self, text: str, /) -> int:
-        """Return the number of words and marks in `text`."""
+        """Return the number of words and punctuation marks in `text`."""
         return sum(1 for _ in _WORD.finditer(text))
 
 
 class RecordingSink:
-    """Keeps every event by session; then raises `error` if there is one."""
+    """Keeps every event with its session, and raises `error` if it is given."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.events: list[tuple[str, Event]] = []
@@ -60,30 +60,30 @@ class RecordingSink:
 
     @property
     def compactions(self) -> list[Compaction]:
-        """The compactions among the events."""
+        """The events that are compactions."""
         return [event for _, event in self.events if isinstance(event, Compaction)]
 
     @property
     def skips(self) -> list[Skip]:
-        """The skips among the events."""
+        """The events that are skips."""
         return [event for _, event in self.events if isinstance(event, Skip)]
 
 
 class ScriptedSummarizer:
-    """Does one act for each request, repeating the last one; `requests` are those it got."""
+    """Performs one act for each request, the last act again and again; `requests` are those it got."""
 
     def __init__(self, *acts: Act) -> None:
         self.requests: list[SummaryRequest] = []
         self._acts = acts
 
     def summarize(self, request: SummaryRequest, /) -> Written:
-        """Do the next act."""
+        """Perform the next act."""
         self.requests.append(request)
         return self._acts[min(len(self.requests), len(self._acts)) - 1](request)
 
 
 class AsyncScriptedSummarizer(ScriptedSummarizer):
-    """The async counterpart; `gate`, if given, blocks it until set, and `waiting` is set meanwhile."""
+    """The async counterpart; it waits until `gate` is set, if there is one, and `waiting` tells that it has been asked."""
 
     def __init__(self, *acts: Act, gate: asyncio.Event | None = None) -> None:
         super().__init__(*acts)
@@ -91,7 +91,7 @@ class AsyncScriptedSummarizer(ScriptedSummarizer):
         self._gate = gate
 
     async def summarize(self, request: SummaryRequest, /) -> Written:  # type: ignore[override]  # the async port
-        """Wait, then do the next act."""
+        """Wait for the gate, then perform the next act."""
         if self._gate is not None:
             self.waiting = True
             await self._gate.wait()
@@ -143,7 +143,7 @@ def speak_another_language(_: SummaryRequest) -> Written:
 
 
 def grow(request: SummaryRequest) -> Written:
-    """Answer with more than there was."""
+    """Answer with a text that is longer than the messages."""
     texts = "\n".join(text for message in request.messages for text in texts_of(message))
     return Written(text=f"Everything matters.\n{texts}\n{texts}", by="growing")
 

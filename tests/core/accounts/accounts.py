@@ -5,12 +5,12 @@ from hypothesis import strategies as st
 from lowwater.core.api_calls import Usage
 from lowwater.core.decisions import Reason
 from lowwater.core.events import Compaction, Mode, Phase, Rejected, Skip, TurnRecord
-from lowwater.core.models.model import CacheRules, Marks, Model, Prices
+from lowwater.core.models.model import CacheRules, MarkedPrefixes, Model, Prices
 from lowwater.core.models.registry import Registry
 from lowwater.core.stored import About, Account, Listed
 
 TTL = 300
-MARKED = CacheRules(matching=Marks(max_marks=4), ttl=TTL, ttl_long=3_600)
+MARKED = CacheRules(matching=MarkedPrefixes(max_marks=4), ttl=TTL, ttl_long=3_600)
 PRICES = Prices(input=1_000_000, cache_read=100_000, cache_write=1_250_000, output=5_000_000)
 """A token costs 1,000 nano-dollars plain, 100 read, 1,250 written, 5,000 as output."""
 MODEL = Model(
@@ -83,7 +83,7 @@ def skip(at: float, code: str, *rejected: Rejected) -> Skip:
 
 
 def refused(by: str, *, said: str = "") -> Rejected:
-    return Rejected(by=by, code="failed", missing=0, first_missing=("sk-secret",), said=said)
+    return Rejected(by=by, code="failed", missing=0, first_missing=("sk-secret",), error=said)
 
 
 def account(

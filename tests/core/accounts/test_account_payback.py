@@ -11,7 +11,7 @@ from lowwater.core.accounts.payback import Payback, paybacks
 from lowwater.core.api_calls import Usage
 from lowwater.core.costs.prices import cost_at
 from lowwater.core.events import Compaction, TurnRecord
-from lowwater.core.models.model import CacheRules, Cliff, Prices, Steps, Uncached
+from lowwater.core.models.model import CacheRules, Cliff, Prices, SteppedPrefixes, Uncached
 from lowwater.core.models.registry import Registry
 from tests.core.accounts.accounts import (
     MODEL,
@@ -161,7 +161,7 @@ def test_where_nothing_is_marked_nothing_would_have_been_read() -> None:
 
 
 def test_a_cache_that_needs_no_marks_keeps_a_prompt_that_reports_no_writes() -> None:
-    by_itself = replace(MODEL, cache=CacheRules(matching=Steps(tokens=128), ttl=TTL))
+    by_itself = replace(MODEL, cache=CacheRules(matching=SteppedPrefixes(tokens=128), ttl=TTL))
     bought = compaction(20, before=160_000, after=43_000)
     happened = account(turn(10, uncached=160_000), bought, turn(20, uncached=43_000, removed=REMOVED))
     assert paybacks(happened, Registry([by_itself]))[0].price == 43_000 * 1_000 - 160_000 * 100
@@ -186,7 +186,7 @@ def test_what_is_compacted_before_one_call_counts_as_one() -> None:
     assert (found[0].predicted, found[0].summaries, found[0].saved) == (2.0, 7, REMOVED * 100)
 
 
-def test_what_is_shortened_at_the_door_is_no_purchase() -> None:
+def test_what_is_truncated_on_arrival_is_no_purchase() -> None:
     assert paybacks(account(compaction(20, mode="shorten"), FIRST, skip(30, "wall")), REGISTRY) == []
 
 

@@ -18,8 +18,8 @@ from lowwater.observe.prometheus import PrometheusSink
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, OutputSettings, Settings
+from lowwater.testing.exchanges import exchanges
 from lowwater.testing.fakes import ScriptedClock
-from lowwater.testing.playing import exchanges
 from tests.generated import generate_session
 
 MODEL = "claude-opus-5-5"

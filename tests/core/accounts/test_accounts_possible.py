@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowwater.adapters.models import load_registry
-from lowwater.core.accounts.cadence import cadence, turns_before
+from lowwater.core.accounts.cadence import cadence, turns_before_events
 from lowwater.core.accounts.payback import paybacks
 from lowwater.core.api_calls import Usage
 from lowwater.core.events import Compaction
@@ -69,7 +69,7 @@ def play(
     return account
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(STEPS, st.sampled_from(["rent-or-buy", "threshold", "runway", "hermes-classic"]))
 def test_no_size_is_below_nothing_and_no_cost_either(steps: list[Any], policy: str) -> None:
     clock = ScriptedClock()
@@ -114,7 +114,7 @@ def test_calls_at_one_moment_are_told_apart_by_what_was_stored_first(store: str,
     (payback,) = paybacks(account, load_registry())
     assert [
         turns
-        for event, turns in zip(account.events, turns_before(account), strict=True)
+        for event, turns in zip(account.events, turns_before_events(account), strict=True)
         if isinstance(event, Compaction)
     ] == [20]
     assert payback.counted == 3

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.core.accounts.cadence import cadence, turns_before
+from lowwater.core.accounts.cadence import cadence, turns_before_events
 from lowwater.core.events import Phase
 from lowwater.core.stored import Account
 from tests.core.accounts.accounts import account, accounts, compaction, refused, skip, turn
@@ -63,8 +63,8 @@ def test_the_time_from_one_session_to_the_next_is_no_interval() -> None:
 
 
 def test_where_clocks_disagree_nothing_comes_before_what_was_kept_before_it() -> None:
-    assert turns_before(account(turn(10), turn(5), turn(6), compaction(8), compaction(7))) == [0, 0]
-    assert turns_before(account(turn(1), turn(2), compaction(3), compaction(1), turn(3))) == [2, 2]
+    assert turns_before_events(account(turn(10), turn(5), turn(6), compaction(8), compaction(7))) == [0, 0]
+    assert turns_before_events(account(turn(1), turn(2), compaction(3), compaction(1), turn(3))) == [2, 2]
 
 
 def test_a_repaired_summary_is_one_call_and_a_failed_one_is_another() -> None:

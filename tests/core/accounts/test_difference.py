@@ -37,7 +37,7 @@ def kept(first: int, last: int) -> KeptRange:
 
 
 def compacted(ledger: Ledger, *stands: ViewItem) -> Ledger:
-    return ledger.append(Compacted(at=1.0, mechanisms=("summarize",), stands=stands))
+    return ledger.append(Compacted(at=1.0, mechanisms=("summarize",), items=stands))
 
 
 def summary(first: int, last: int, text: str = "They read a.", tokens: int = 10) -> SummarizedSpan:

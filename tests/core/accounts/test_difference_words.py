@@ -64,7 +64,7 @@ def test_many_spans_are_not_all_named() -> None:
     messages = tuple(_user(f"message {number}") for number in range(1, 20))
     before = Ledger().append(Appended(at=0.0, messages=messages, tokens=(5,) * 19))
     odd = tuple(KeptRange(numbers=Numbers(first=number, last=number)) for number in range(1, 20, 2))
-    after = before.append(Compacted(at=1.0, mechanisms=("elide",), stands=odd))
+    after = before.append(Compacted(at=1.0, mechanisms=("elide",), items=odd))
     written = words_of(difference(before.view, after.view))
     assert written.count("dropped") == 9
     back = words_of(difference(after.view, before.view))

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from lowwater.core.accounts.advice import CODES, SENTENCES, Advice, dollars, sentence
+from lowwater.core.accounts.advice import CODES, SENTENCES, Advice, advice_dollars, advice_sentence
 from lowwater.core.accounts.efficiency import efficiency
 from lowwater.core.api_calls import Usage
 from lowwater.core.events import TurnRecord
@@ -19,7 +19,7 @@ def codes(*accounts: Account) -> list[str]:
 def said(*accounts: Account, code: str) -> str:
     found = [advice for advice in efficiency(accounts, REGISTRY).advice if advice.code == code]
     assert len(found) == 1
-    return sentence(found[0])
+    return advice_sentence(found[0])
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_a_cache_that_is_not_as_foreseen_is_told_from_twenty_turns_on() -> None:
 
 def test_every_code_has_a_sentence_and_a_strange_one_is_listed() -> None:
     assert set(SENTENCES) == set(CODES)
-    assert sentence(Advice(code="from-the-future", facts={"x": 1})) == "from-the-future: x 1."
+    assert advice_sentence(Advice(code="from-the-future", facts={"x": 1})) == "from-the-future: x 1."
 
 
 @pytest.mark.parametrize(
@@ -194,4 +194,4 @@ def test_every_code_has_a_sentence_and_a_strange_one_is_listed() -> None:
     [(0, "$0.00"), (25_000, "$0.0000250"), (123_456_789, "$0.123"), (1_234_567_890_000, "$1,234.57"), (-5 * 10**8, "-$0.500")],
 )  # fmt: skip
 def test_dollars_keep_the_digits_that_count(nano: int, shown: str) -> None:
-    assert dollars(nano) == shown
+    assert advice_dollars(nano) == shown

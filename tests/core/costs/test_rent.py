@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.core.costs.rent import Meter, Offer, choose
+from lowwater.core.costs.prices import Meter, Offer, choose
 
 READ = 400_000
 

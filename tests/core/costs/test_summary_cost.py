@@ -23,7 +23,7 @@ def costs(work: SummaryWork, model: Model, other: Model | None = None) -> dict[s
     return {call.how: call.cost for call in summary_calls(work, model, other=other)}
 
 
-def test_riding_the_prefix_by_hand():
+def test_extending_the_cached_prefix_by_hand():
     # 160,000 x 200 + 400 x 4,000 + 3,000 x 20,000
     assert costs(WARM, OPUS) == {"riding": 93_600_000}
 

@@ -9,10 +9,18 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from lowwater.adapters.models import load_registry
-from lowwater.core.costs.prices import price_of
-from lowwater.core.costs.rent import Meter
+from lowwater.core.costs.prices import Meter, price_of
 from lowwater.core.costs.tuning import Tuning, limits_of, tuning_of
-from lowwater.core.models.model import CacheRules, Cliff, Marks, Model, Period, Prices, Steps, Uncached
+from lowwater.core.models.model import (
+    CacheRules,
+    Cliff,
+    MarkedPrefixes,
+    Model,
+    Period,
+    Prices,
+    SteppedPrefixes,
+    Uncached,
+)
 from lowwater.errors import BadInput
 
 INPUT = 4_000_000
@@ -33,7 +41,7 @@ OPUS = Model(
     provider="a",
     family="a",
     context_length=1_000_000,
-    cache=CacheRules(matching=Marks(max_marks=4, lookback_blocks=20), ttl=300, ttl_long=3_600),
+    cache=CacheRules(matching=MarkedPrefixes(max_marks=4, lookback_blocks=20), ttl=300, ttl_long=3_600),
     prices=sold(0.1, 1.25, 5, long=2),
 )
 
@@ -215,7 +223,7 @@ def test_unknown_prices_are_assumed_and_give_no_dollars() -> None:
     assert (tuning.currency, tuning.prices, tuning.other) == ("tokens", None, None)
     assert tuning.ratios == tuned(priced(0.1, 1.25, 5)).ratios
     assert tuning.amounts.rent == 1_000 * 1_000_000 // 1_000  # as if a million tokens cost a dollar
-    plain = replace(unknown, cache=CacheRules(matching=Steps()))
+    plain = replace(unknown, cache=CacheRules(matching=SteppedPrefixes()))
     assert tuned(plain).ratios.write == 1.0
 
 

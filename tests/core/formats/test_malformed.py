@@ -51,7 +51,7 @@ from lowwater.errors import BadInput, MalformedMessage, UnknownFormat, Unreadabl
         (
             "anthropic",
             b'{"role":"user","content":[{"type":"tool_use","id":"a","name":"b"}]}',
-            "cannot stand in",
+            "cannot be in",
         ),
         (
             "anthropic",
@@ -61,7 +61,7 @@ from lowwater.errors import BadInput, MalformedMessage, UnknownFormat, Unreadabl
         (
             "anthropic",
             b'{"role":"assistant","content":[{"type":"tool_result","tool_use_id":"a"}]}',
-            "cannot stand in",
+            "cannot be in",
         ),
         (
             "anthropic",

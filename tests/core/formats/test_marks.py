@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from lowwater.core.cache.marks import Marks
+from lowwater.core.cache.marks import CacheMarks
 from lowwater.core.formats.cache_marks import (
     carries_chat_mark,
     mark_chat_message,
@@ -189,10 +189,10 @@ def test_f_system_and_3_puts_four_marks_in_all_and_removes_the_clients_own(forma
     own = [mark_message(message.wire.raw) for message in plain if message.wire]
     request = PreparedRequest(
         messages=tuple(decode_messages(own, format)),
-        told=format,
+        detected_format=format,
         system=json([{"type": "text", "text": "Be brief.", "cache_control": AN_HOUR}]),
         tools=json([{"name": "bash", "input_schema": {}, "cache_control": FIVE_MINUTES}]),
-        marks=Marks(ttl=ttl, in_chat=True, on_tools=True),
+        marks=CacheMarks(ttl=ttl, in_chat=True, on_tools=True),
     )
     body = request.as_anthropic() if format == "anthropic" else request.as_openai()
     expected = AN_HOUR if ttl == "1h" else FIVE_MINUTES

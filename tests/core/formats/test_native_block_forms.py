@@ -5,7 +5,7 @@ import json
 from lowwater.core.entries import Compacted, Numbers, SummarizedSpan
 from lowwater.core.formats.codec import encode_messages
 from lowwater.core.formats.files import WholeSession, conceal_session
-from lowwater.core.messages import Opaque, Text, block_in, message_with, read_block, said_in
+from lowwater.core.messages import Opaque, Text, block_in, message_text, message_with, read_block
 from lowwater.core.view import Summary, view_items
 
 BLOCK = b'{"type":"compaction","content":"Two files were read.",  "signature":"c2ln"}'
@@ -15,11 +15,11 @@ KEY = f"ghp_{'A1b2' * 9}"
 def entry_with(block: bytes) -> Compacted:
     message = message_with(block)
     item = Summary(message=message, tokens=9, sources=(Numbers(first=1, last=4),), depth=1)
-    return Compacted(at=1.0, mechanisms=("native",), stands=view_items([item]))
+    return Compacted(at=1.0, mechanisms=("native",), items=view_items([item]))
 
 
 def test_a_block_stands_in_an_entry_with_its_words_beside_it() -> None:
-    (stand,) = entry_with(BLOCK).stands
+    (stand,) = entry_with(BLOCK).items
     assert isinstance(stand, SummarizedSpan)
     assert (stand.text, stand.role, stand.block) == ("Two files were read.", "assistant", BLOCK)
 
@@ -33,7 +33,7 @@ def test_of_a_block_that_tells_a_secret_only_the_other_words_are_exported() -> N
     entry = entry_with(BLOCK.replace(b"Two files", f"Key {KEY}".encode()))
     (concealed,) = conceal_session(WholeSession(name="one", entries=(entry,))).session.entries
     assert isinstance(concealed, Compacted)
-    (stand,) = concealed.stands
+    (stand,) = concealed.items
     assert isinstance(stand, SummarizedSpan)
     assert stand.block == b""
     assert KEY not in stand.text
@@ -50,9 +50,9 @@ def test_in_the_chat_format_a_block_is_what_it_says() -> None:
 
 def test_only_a_block_alone_in_its_message_is_taken_for_one() -> None:
     message = message_with(BLOCK)
-    assert (block_in(message), said_in(message)) == (BLOCK, "Two files were read.")
+    assert (block_in(message), message_text(message)) == (BLOCK, "Two files were read.")
     beside = message.with_parts([*message.parts, Text(text="And on.")])
-    assert (block_in(beside), said_in(beside)) == (b"", "And on.")
+    assert (block_in(beside), message_text(beside)) == (b"", "And on.")
     broken = Opaque(block="compaction", body='{"content": 7}')
     assert read_block(broken) is None
-    assert said_in(message.with_parts([broken])) == ""
+    assert message_text(message.with_parts([broken])) == ""

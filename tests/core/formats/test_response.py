@@ -11,10 +11,10 @@ from openai.types.responses import Response
 from lowwater.core.api_calls import Usage, together
 from lowwater.core.costs.prices import cost_of, cost_of_all
 from lowwater.core.formats.codec import decode_response, encode_messages
-from lowwater.core.models.model import CacheRules, Cliff, Marks, Model, Prices
+from lowwater.core.models.model import CacheRules, Cliff, MarkedPrefixes, Model, Prices
 from lowwater.errors import BadInput
 
-CACHE = CacheRules(matching=Marks(max_marks=4))
+CACHE = CacheRules(matching=MarkedPrefixes(max_marks=4))
 LOW = Prices(input=3_000_000, cache_read=300_000, cache_write=3_750_000, output=15_000_000)
 HIGH = Prices(input=6_000_000, cache_read=600_000, cache_write=7_500_000, output=22_500_000)
 STEEP = Model(

@@ -36,7 +36,7 @@ def written(session: WholeSession) -> bytes:
     return b"\n".join(session_lines(session))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(ledger_entries())
 def test_what_is_written_is_read_back_to_the_last_byte(entries: list[Entry]) -> None:
     for entry in entries:
@@ -74,7 +74,7 @@ def test_other_files_are_no_sessions(data: bytes) -> None:
 def test_entries_that_do_not_fit_together_are_refused() -> None:
     stands = (SummarizedSpan(text="x", role="user", sources=(Numbers(first=1, last=9),), tokens=1),)
     beyond = Compacted(
-        at=1.0, mechanisms=("summarize",), stands=(*stands, AlteredMessage(number=9, edits=(), tokens=1))
+        at=1.0, mechanisms=("summarize",), items=(*stands, AlteredMessage(number=9, edits=(), tokens=1))
     )
     with pytest.raises(BadInput, match="do not fit together"):
         read_session(written(WholeSession(name="x", entries=(OPENED, beyond))))
@@ -95,7 +95,7 @@ def test_secrets_are_concealed_wherever_they_stand() -> None:
             Compacted(
                 at=2.0,
                 mechanisms=("elide",),
-                stands=(
+                items=(
                     AlteredMessage(number=1, edits=(edit,), tokens=1),
                     SummarizedSpan(
                         text=f"had {SECRET}", role="user", sources=(Numbers(first=2, last=2),), tokens=1

@@ -8,7 +8,7 @@ from typing import Any
 import anthropic
 import openai
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lowwater.core.api_calls import Usage
@@ -225,6 +225,7 @@ def test_an_error_in_a_stream_is_reported_in_the_providers_words(
 
 @pytest.mark.parametrize("format", FORMATS)
 @given(data=st.binary(max_size=200))
+@example(data=b"[DONE]")
 def test_bytes_that_are_no_stream_raise_nothing(format: Format, data: bytes) -> None:
     for spelled in (data, b"data: " + data + b"\n\n"):
         stream = fed(format, spelled)

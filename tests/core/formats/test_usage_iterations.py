@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from lowwater.core.api_calls import Usage
-from lowwater.core.formats.usage import Report, decode_anthropic_report
+from lowwater.core.formats.usage import UsageReport, decode_anthropic_report
 
 
 def raw(**fields: object) -> bytes:
@@ -27,7 +27,7 @@ ADVICE = {"type": "advisor_message", "model": "claude-opus-5-5", "input_tokens":
     [
         pytest.param(
             raw(input_tokens=5, cache_read_input_tokens=7, output_tokens=1),
-            Report(usage=Usage(uncached=5, cache_read=7, output=1), prompt=12),
+            UsageReport(usage=Usage(uncached=5, cache_read=7, output=1), prompt=12),
             id="one call",
         ),
         pytest.param(
@@ -39,7 +39,7 @@ ADVICE = {"type": "advisor_message", "model": "claude-opus-5-5", "input_tokens":
                     {"type": "message", "input_tokens": 23_000, "output_tokens": 1_000},
                 ],
             ),
-            Report(
+            UsageReport(
                 usage=Usage(uncached=23_000, output=1_000),
                 others=(Usage(uncached=180_000, output=3_500),),
                 prompt=23_000,
@@ -48,7 +48,7 @@ ADVICE = {"type": "advisor_message", "model": "claude-opus-5-5", "input_tokens":
         ),
         pytest.param(
             raw(input_tokens=150_020, cache_read_input_tokens=9_000, output_tokens=100, iterations=LOOP),
-            Report(
+            UsageReport(
                 usage=Usage(uncached=20, cache_read=9_000, output=60),
                 others=(
                     Usage(uncached=150_000, output=40),
@@ -61,7 +61,7 @@ ADVICE = {"type": "advisor_message", "model": "claude-opus-5-5", "input_tokens":
         ),
         pytest.param(
             raw(input_tokens=150_021, cache_read_input_tokens=9_000, output_tokens=100, iterations=LOOP),
-            Report(
+            UsageReport(
                 usage=Usage(uncached=150_021, cache_read=9_000, output=100),
                 others=(Usage(uncached=160_000, output=900), Usage(uncached=3)),
                 prompt=9_020,
@@ -74,7 +74,7 @@ ADVICE = {"type": "advisor_message", "model": "claude-opus-5-5", "input_tokens":
                 output_tokens=2,
                 iterations=[{"type": "message", "input_tokens": 10, "output_tokens": 2}, ADVICE],
             ),
-            Report(
+            UsageReport(
                 usage=Usage(uncached=10, output=2),
                 others=(Usage(uncached=800, output=500),),
                 list_price=False,
@@ -91,18 +91,18 @@ ADVICE = {"type": "advisor_message", "model": "claude-opus-5-5", "input_tokens":
                     {"type": "fallback_message", "input_tokens": 10, "output_tokens": 2, "model": "claude-x"},
                 ],
             ),
-            Report(usage=Usage(uncached=10, output=2), list_price=False, prompt=10),
+            UsageReport(usage=Usage(uncached=10, output=2), list_price=False, prompt=10),
             id="another model answered",
         ),
         pytest.param(
             raw(input_tokens=10, iterations=[{"type": "unheard_of", "input_tokens": 4}]),
-            Report(usage=Usage(uncached=10), list_price=False, prompt=10),
+            UsageReport(usage=Usage(uncached=10), list_price=False, prompt=10),
             id="a type nobody knows",
         ),
     ],
 )
 def test_anthropic_report(body, report):
-    assert decode_anthropic_report(body) == replace(report, cache_told=b"cache_" in body)
+    assert decode_anthropic_report(body) == replace(report, reports_cache=b"cache_" in body)
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@
 from msgspec.structs import replace
 
 from lowwater.core.entries import Compacted, Numbers
-from lowwater.core.groups import Span
 from lowwater.core.ledger import Ledger
 from lowwater.core.mechanisms import condense
 from lowwater.core.mechanisms.spans import replace_span
+from lowwater.core.messages import Span
 from lowwater.core.view import Item, Original, Summary, view_items
 from lowwater.settings import LeafSettings
 from lowwater.testing.views import Script, asked, lines, making, offer_of, size
@@ -120,7 +120,7 @@ def test_e_the_chain_of_summaries_can_be_walked_back_to_the_messages() -> None:
         items = list(ledger.view.items)
         depth = condense.depth_of(items, proposal.span) if mechanism == condense.CONDENSE else 1
         after = replace_span(items, proposal.span, f"summary {step}", making(), depth=depth)
-        ledger = ledger.append(Compacted(at=0.0, mechanisms=(mechanism,), stands=view_items(after)))
+        ledger = ledger.append(Compacted(at=0.0, mechanisms=(mechanism,), items=view_items(after)))
         assert list(ledger.view.items) == after
         assert ledger.view.shown_numbers() == everything
     depths = [item.depth for item in ledger.view.items if isinstance(item, Summary)]

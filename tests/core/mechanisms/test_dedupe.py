@@ -7,7 +7,7 @@ import pytest
 from lowwater.core.mechanisms import dedupe
 from lowwater.core.mechanisms.dedupe import FileAccess, file_access
 from lowwater.core.messages import ToolCall
-from lowwater.core.policies.registry import OWN, RUNWAY, SEED
+from lowwater.core.policies.policy import OWN, RUNWAY, SEED
 from lowwater.core.proposals import Preset
 from lowwater.core.view import Item
 from lowwater.testing.views import Script, asked, lines, making, offer_of

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowwater.adapters.tokenizer import SplintrTokenizer
-from lowwater.core.mechanisms.digest import digest, names_in, read_content
+from lowwater.core.mechanisms.digest import digest, distinct_names, read_content
 from lowwater.core.references import NAME
 from lowwater.core.tokens.estimate import CharacterTokenizer
 
@@ -253,7 +253,7 @@ def test_a_digest_never_exceeds_its_budget_and_is_the_same_every_time(text, tool
 
 @given(text=TEXTS, tool=TOOLS)
 def test_every_name_listed_occurs_in_the_original(text, tool):
-    for name in names_in(read_content(text, tool=tool, subject=""), frozenset()):
+    for name in distinct_names(read_content(text, tool=tool, subject=""), frozenset()):
         assert name.text in text
 
 
@@ -268,4 +268,4 @@ def test_the_budget_holds_for_the_estimate_too(text, tool, tokens):
 def test_known_names_are_never_listed(text, tool):
     content = read_content(text, tool=tool, subject="")
     known = frozenset(NAME.findall(content.text))
-    assert not [name for name in names_in(content, known) if name.text in known]
+    assert not [name for name in distinct_names(content, known) if name.text in known]

@@ -7,7 +7,7 @@ import pytest
 from lowwater.core.mechanisms import elide, truncate
 from lowwater.core.mechanisms.results import calls_in, results_in
 from lowwater.core.messages import Format, Image, Opaque, Text
-from lowwater.core.policies.registry import CLASSIC, OWN, RUNWAY, SEED
+from lowwater.core.policies.policy import CLASSIC, OWN, RUNWAY, SEED
 from lowwater.core.proposals import Preset
 from lowwater.core.view import Edited, Item, Original, Summary
 from lowwater.testing.views import PICTURE, Script, asked, lines, making, offer_of

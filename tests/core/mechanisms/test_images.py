@@ -6,7 +6,7 @@ import pytest
 
 from lowwater.core.mechanisms import images
 from lowwater.core.messages import Document, Format, Image, Text
-from lowwater.core.policies.registry import OWN, SEED
+from lowwater.core.policies.policy import OWN, SEED
 from lowwater.core.proposals import Preset
 from lowwater.core.view import Item
 from lowwater.testing.views import PICTURE, Script, asked, making, offer_of

@@ -7,12 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowwater.core.entries import Appended, Compacted
-from lowwater.core.groups import Span
 from lowwater.core.ledger import Ledger
-from lowwater.core.mechanisms.editing import framed_parts
+from lowwater.core.mechanisms.edits import framed_parts
 from lowwater.core.mechanisms.spans import replace_span, request_for
-from lowwater.core.messages import Format
-from lowwater.core.summary.framing import MOST_TOKENS, SHARE, index_in, index_of_results, unframe
+from lowwater.core.messages import Format, Span
+from lowwater.core.summary.frame import MOST_TOKENS, SHARE, index_in, index_of_results, unframe
 from lowwater.core.view import Item, Original, Summary, view_items
 from lowwater.testing.views import Script, lines, making
 
@@ -144,7 +143,7 @@ def test_no_secret_comes_back_by_being_cut() -> None:
     assert "sk-ant-api03-" in index_of(open_items)[0]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.text(max_size=60), min_size=1, max_size=6), st.text(max_size=40))
 def test_whatever_calls_are_about_every_result_is_led_to_and_the_summary_comes_out_exactly(
     subjects: list[str], text: str
@@ -169,6 +168,6 @@ def test_the_ledger_shows_the_same_view_again() -> None:
     ledger = Ledger().append(Appended(at=0.0, messages=messages, tokens=tuple(map(RECALL.size, messages))))
     after = summarised(list(ledger.view.items), 1, 14)
     assert (
-        list(ledger.append(Compacted(at=0.0, mechanisms=("summarize",), stands=view_items(after))).view.items)
+        list(ledger.append(Compacted(at=0.0, mechanisms=("summarize",), items=view_items(after))).view.items)
         == after
     )

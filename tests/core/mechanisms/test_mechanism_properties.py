@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 
 from lowwater.core.entries import Appended, Compacted
 from lowwater.core.formats.codec import decode_messages, encode_messages
-from lowwater.core.groups import unpaired
 from lowwater.core.ledger import Ledger
 from lowwater.core.mechanisms import condense, dedupe, elide, images, reasoning, truncate
-from lowwater.core.mechanisms.editing import newest_user
-from lowwater.core.mechanisms.registry import propose, survey
+from lowwater.core.mechanisms.edits import newest_user
+from lowwater.core.mechanisms.mechanism import Zones, survey
+from lowwater.core.mechanisms.registry import propose
 from lowwater.core.mechanisms.spans import replace_span
-from lowwater.core.mechanisms.zones import Zones
-from lowwater.core.messages import AnyPart, Format, Message, Text, Thinking, ToolResult
+from lowwater.core.messages import AnyPart, Format, Message, Text, Thinking, ToolResult, unpaired
 from lowwater.core.proposals import Preset, Proposal
 from lowwater.core.view import Item, Summary, view_items
 from lowwater.settings import LeafSettings
@@ -113,7 +112,7 @@ def said(message: Message) -> list[AnyPart]:
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_after_any_mechanisms_in_any_order_the_invariants_hold(format: Format) -> None:
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
     @given(views(format), st.lists(st.sampled_from(EDITS + SPANS), min_size=1, max_size=6), presets, zones)
     def check(ledger: Ledger, mechanisms: list[str], preset: Preset, protected: dict[str, Any]) -> None:
         for mechanism in mechanisms:
@@ -151,7 +150,7 @@ def check_step(ledger: Ledger, mechanism: str, before: list[Item], after: list[I
 def committed(ledger: Ledger, mechanism: str, after: list[Item]) -> Ledger:
     if tokens_of(after) >= ledger.view.tokens:
         return ledger
-    grown = ledger.append(Compacted(at=0.0, mechanisms=(mechanism,), stands=view_items(after)))
+    grown = ledger.append(Compacted(at=0.0, mechanisms=(mechanism,), items=view_items(after)))
     assert list(grown.view.items) == after, "what is stored shows the same view"
     assert grown.view.shown_numbers() == set(range(1, len(ledger.messages) + 1)), "nothing is lost"
     return grown
@@ -168,7 +167,7 @@ def pruned(items: list[Item], preset: Preset, protected: dict[str, Any]) -> list
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_pruning_twice_is_pruning_once(format: Format) -> None:
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
     @given(views(format), presets, zones)
     def check(ledger: Ledger, preset: Preset, protected: dict[str, Any]) -> None:
         once = pruned(list(ledger.view.items), preset, protected)
@@ -180,7 +179,7 @@ def test_pruning_twice_is_pruning_once(format: Format) -> None:
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("mechanism", ["summarize", "summarize_all"])
 def test_summarising_twice_is_summarising_once(format: Format, mechanism: str) -> None:
-    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
     @given(views(format), zones)
     def check(ledger: Ledger, protected: dict[str, Any]) -> None:
         before = list(ledger.view.items)

@@ -11,15 +11,14 @@ from hypothesis import strategies as st
 from lowwater.core.cache.marks import seams_of
 from lowwater.core.entries import Appended, Compacted, Edit
 from lowwater.core.formats.codec import decode_messages, encode_messages
-from lowwater.core.groups import Span
 from lowwater.core.ledger import Ledger
 from lowwater.core.legality import mend, refuse_illegal
 from lowwater.core.mechanisms import native
-from lowwater.core.mechanisms.editing import edit
+from lowwater.core.mechanisms.edits import edit
+from lowwater.core.mechanisms.mechanism import Zones, find_zones
 from lowwater.core.mechanisms.spans import request_for
-from lowwater.core.mechanisms.zones import Zones, find_zones
-from lowwater.core.messages import Message, Opaque, Text, block_in
-from lowwater.core.view import Item, Original, Summary, view_items
+from lowwater.core.messages import Message, Opaque, Span, Text, block_in, sent_from
+from lowwater.core.view import Item, Original, Summary, own_block, view_items
 from lowwater.testing.invariants import check_newest_user
 from lowwater.testing.strategies import transcripts
 from lowwater.testing.views import Script, making, size
@@ -91,7 +90,7 @@ def test_the_view_that_follows_is_legal_and_the_ledger_keeps_every_message() -> 
     ledger = ledger_of(messages)
     kept = native.absorb(ledger.view.items, making())
     assert kept is not None
-    after = ledger.append(Compacted(at=1.0, mechanisms=(native.NAME,), stands=view_items(kept)))
+    after = ledger.append(Compacted(at=1.0, mechanisms=(native.NAME,), items=view_items(kept)))
     refuse_illegal(mend(after.view.messages))
     assert after.view.tokens < ledger.view.tokens
     assert after.history() == messages
@@ -162,8 +161,8 @@ def test_text_that_looks_like_a_block_is_none() -> None:
 )
 def test_a_signed_block_that_came_alone_is_sent_first(block: bytes, alone: bool, first: int) -> None:
     messages = talk(answer(block, alone=alone), user="And now?")
-    assert native.sent_from(messages) == first
-    assert native.sent_from([]) == 0
+    assert sent_from(messages) == first
+    assert sent_from([]) == 0
 
 
 def test_the_body_of_a_block_is_all_that_is_compared_and_sent() -> None:
@@ -218,11 +217,11 @@ def placed(messages: list[Message], stop: int) -> list[Item]:
 def test_the_block_that_was_asked_for_is_a_summary_that_knows_its_sources() -> None:
     messages = talk(user="And now?")
     kept = placed(messages, 21)
-    assert native.own_block(kept) is kept[0]
+    assert own_block(kept) is kept[0]
     assert isinstance(kept[0], Summary)
     assert [(span.first, span.last) for span in kept[0].sources] == [(1, 21)]
     assert [item.message for item in kept[1:]] == messages[21:]
-    assert native.sent_from([item.message for item in kept]) == 0
+    assert sent_from([item.message for item in kept]) == 0
     assert encode_messages([kept[0].message], "anthropic") == [
         b'{"role":"assistant","content":[' + BLOCK + b"]}"
     ]
@@ -250,7 +249,7 @@ def test_for_a_model_that_reads_no_block_its_words_stand_in_its_place() -> None:
     assert isinstance(kept[0], Summary)
     assert "What was done so far: über 12 files." in told[0].message.text
     assert (told[0].message.role, told[0].sources, told[1:]) == ("user", kept[0].sources, kept[1:])
-    assert native.own_block(told) is None
+    assert own_block(told) is None
 
 
 def test_a_later_summary_updates_what_the_block_says() -> None:
@@ -263,7 +262,7 @@ messages_and_cuts = transcripts("anthropic").map(lambda raws: decode_messages(ra
 
 
 @given(messages_and_cuts, st.integers(min_value=1, max_value=6))
-@settings(suppress_health_check=list(HealthCheck), deadline=None, max_examples=60)
+@settings(suppress_health_check=list(HealthCheck), max_examples=60)
 def test_whatever_it_stands_for_nothing_is_lost_and_the_ledger_gives_it_back(
     messages: list[Message], tail: int
 ) -> None:
@@ -273,7 +272,7 @@ def test_whatever_it_stands_for_nothing_is_lost_and_the_ledger_gives_it_back(
     if offer is None or offer.span is None:
         return
     kept = native.put_block(items, offer.span, BLOCK, making())
-    after = ledger.append(Compacted(at=1.0, mechanisms=(native.NAME,), stands=view_items(kept)))
+    after = ledger.append(Compacted(at=1.0, mechanisms=(native.NAME,), items=view_items(kept)))
     stored = msgspec.json.decode(msgspec.json.encode(after.entries[-1]), type=Compacted)
     again = ledger.append(stored)
     for view in (after.view, again.view):

@@ -4,9 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from lowwater.core.limits import derive_limits
-from lowwater.core.mechanisms.registry import propose, survey, wall_limit
+from lowwater.core.mechanisms.mechanism import survey
+from lowwater.core.mechanisms.registry import propose, wall_limit
 from lowwater.core.messages import Text
-from lowwater.core.policies.registry import OWN, RUNWAY
+from lowwater.core.policies.policy import OWN, RUNWAY
 from lowwater.core.view import Item, Original, Summary
 from lowwater.settings import CompressionSettings
 from lowwater.testing.views import PICTURE, Script, asked, lines, size

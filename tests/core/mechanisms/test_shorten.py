@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.core.mechanisms import truncate
-from lowwater.core.mechanisms.results import Result, calls_in, results_in
+from lowwater.core.mechanisms.results import ShownResult, calls_in, results_in
 from lowwater.core.messages import Image, Text
-from lowwater.core.policies.registry import OWN, SEED
+from lowwater.core.policies.policy import OWN, SEED
 from lowwater.core.proposals import Preset
 from lowwater.core.view import Edited, Item
 from lowwater.testing.views import PICTURE, Script, asked, lines, making, offer_of
@@ -19,7 +19,7 @@ LOG = "\n".join(
 )
 
 
-def result(output: str, tool: str = "bash") -> Result:
+def result(output: str, tool: str = "bash") -> ShownResult:
     items = Script().user("go").calls(tool, {"command": "make"}, output).items()
     (found,) = results_in(items, range(len(items)), calls_in(items))
     return found

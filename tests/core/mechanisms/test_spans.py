@@ -3,14 +3,13 @@
 import pytest
 
 from lowwater.core.entries import Appended, Compacted, Numbers
-from lowwater.core.groups import Span, unpaired
 from lowwater.core.ledger import Ledger
 from lowwater.core.mechanisms import summarize
 from lowwater.core.mechanisms.elide import apply as elide
 from lowwater.core.mechanisms.spans import offer_span, replace_span, request_for
-from lowwater.core.messages import Format
+from lowwater.core.messages import Format, Span, unpaired
 from lowwater.core.proposals import Preset
-from lowwater.core.summary.framing import unframe
+from lowwater.core.summary.frame import unframe
 from lowwater.core.view import Edited, Item, Original, Summary, view_items
 from lowwater.testing.views import PICTURE, Script, asked, lines, making, offer_of
 
@@ -248,7 +247,7 @@ def test_c3_after_ten_compactions_every_message_is_in_effect(format: Format, tal
         if proposal is None or proposal.span is None:
             continue
         after = replace_span(items, proposal.span, f"{TEXT} {compactions}", making())
-        ledger = ledger.append(Compacted(at=0.0, mechanisms=("summarize",), stands=view_items(after)))
+        ledger = ledger.append(Compacted(at=0.0, mechanisms=("summarize",), items=view_items(after)))
         assert list(ledger.view.items) == after
         compactions += 1
         assert set(numbers(after)) == set(range(1, len(ledger.messages) + 1))

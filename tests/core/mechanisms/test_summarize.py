@@ -2,9 +2,9 @@
 
 import pytest
 
-from lowwater.core.groups import Span
 from lowwater.core.mechanisms import registry, summarize
 from lowwater.core.mechanisms.spans import replace_span
+from lowwater.core.messages import Span
 from lowwater.core.view import Item, Original, Summary
 from lowwater.testing.views import Script, asked, lines, making, offer_of
 
@@ -58,7 +58,7 @@ def test_a_summary_is_expected_to_be_as_long_as_models_write_them(
     assert summarize.usual(middle, most=most) == length
 
 
-def test_what_is_on_sale_is_priced_by_the_length_to_be_expected_and_may_be_longer() -> None:
+def test_what_is_offered_is_priced_by_the_length_to_be_expected_and_may_be_longer() -> None:
     items = [
         Original(number=at, message=item.message, tokens=4_000) for at, item in enumerate(loop(40), start=1)
     ]

@@ -4,11 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.core.groups import Span, legal_cuts
-from lowwater.core.mechanisms.editing import newest_user
+from lowwater.core.mechanisms.edits import newest_user
+from lowwater.core.mechanisms.mechanism import find_zones, smallest_tail
 from lowwater.core.mechanisms.spans import replace_span
-from lowwater.core.mechanisms.zones import find_zones, smallest_tail
-from lowwater.core.messages import Message
+from lowwater.core.messages import Message, Span, legal_cuts
 from lowwater.core.view import Item, Original, Summary
 from lowwater.testing.strategies import conversations
 from lowwater.testing.views import PICTURE, Script, lines, making, size

@@ -5,8 +5,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lowwater.adapters.models import load_registry
-from lowwater.core.models.model import CacheRules, Cliff, Family, Listing, Marks, Model, Prices, Steps
-from lowwater.core.models.names import Spelling, is_suffix, read_name
+from lowwater.core.models.model import (
+    CacheRules,
+    Cliff,
+    Listing,
+    MarkedPrefixes,
+    Model,
+    ModelFamily,
+    Prices,
+    SteppedPrefixes,
+)
+from lowwater.core.models.names import ModelSpelling, is_suffix, read_name
 from lowwater.core.models.registry import CONTEXT_OF_UNKNOWN, Registry
 
 REGISTRY = load_registry()
@@ -148,7 +157,7 @@ def test_an_unknown_model_works_with_its_assumptions_stated() -> None:
 def test_an_unknown_member_takes_its_family_s_cache_rules_and_never_its_prices() -> None:
     model = Registry(REGISTRY.models, REGISTRY.families).find("claude-opus-6")
     assert model.prices is None
-    assert model.cache.matching == Marks(max_marks=4, lookback_blocks=20)
+    assert model.cache.matching == MarkedPrefixes(max_marks=4, lookback_blocks=20)
     assert (model.cache.ttl, model.cache.ttl_long, model.binds_thinking) == (300, 3600, True)
     assert "cache rules assumed as in the claude family" in model.assumptions
 
@@ -201,7 +210,7 @@ def model(name: str, *, context_length: int = 1_000, cliffs: tuple[Cliff, ...] =
         provider="acme",
         family="m",
         context_length=context_length,
-        cache=CacheRules(matching=Steps()),
+        cache=CacheRules(matching=SteppedPrefixes()),
         prices=PLAIN,
         cliffs=cliffs,
     )
@@ -232,7 +241,7 @@ def test_a_chain_has_the_smallest_context_of_its_models() -> None:
 
 
 def test_a_host_s_own_prices_replace_the_maker_s() -> None:
-    def prices(spelling: Spelling, family: Family | None) -> Listing | None:
+    def prices(spelling: ModelSpelling, family: ModelFamily | None) -> Listing | None:
         assert family is None
         return Listing(provider=spelling.host, name=spelling.name, source="a list", prices=DEAR)
 
@@ -262,4 +271,4 @@ def test_a_host_of_its_own_prices_is_not_taken_for_the_maker() -> None:
     ids=["router", "region", "framework", "tag"],
 )
 def test_a_name_is_taken_apart(asked: str, host: str, path: tuple[str, ...], name: str) -> None:
-    assert read_name(asked) == Spelling(asked=asked, host=host, path=path, name=name)
+    assert read_name(asked) == ModelSpelling(asked=asked, host=host, path=path, name=name)

@@ -7,10 +7,10 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.decisions import Compact
 from lowwater.core.formats.codec import as_message
 from lowwater.core.policies.registry import POLICIES, policy_named
-from lowwater.core.policies.safety import decide
+from lowwater.core.policies.safety_rules import decide
 from lowwater.settings import CompressionSettings, OutputSettings, Settings
+from lowwater.testing.decision_contexts import example_context, offer
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
-from lowwater.testing.situations import offer, situation
 
 OFFERS = [offer(name, 40_000) for name in ("elide", "summarize", "leaf", "condense", "summarize_all")]
 BY_SIZE = [policy.name for policy in POLICIES if policy.name not in ("rent-or-buy", "guarded")]
@@ -29,9 +29,9 @@ def test_a_prompt_is_compacted_from_that_size_on_and_not_below_it(
 ) -> None:
     policy, settings = policy_named(name), Settings(compression=compression)
     floor = policy.preset.threshold_floor
-    point = policy.acts_at(situation(1, compression=compression, floor=floor).limits, settings)
+    point = policy.acts_at(example_context(1, compression=compression, floor=floor).limits, settings)
     for tokens in (point.at - 1, point.at, point.at + 1):
-        now = situation(tokens, *OFFERS, compression=compression, floor=floor, outside_tail=0)
+        now = example_context(tokens, *OFFERS, compression=compression, floor=floor, outside_tail=0)
         acted = isinstance(decide(now, settings, policy=policy), Compact)
         assert acted is point.is_reached(tokens), (tokens, point)
 

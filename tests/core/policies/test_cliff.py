@@ -4,16 +4,16 @@ import pytest
 
 from lowwater.core.decisions import Compact, Decision, DecisionContext
 from lowwater.core.policies.registry import POLICIES
-from lowwater.core.policies.safety import decide, final_without_proposals
+from lowwater.core.policies.safety_rules import decide, final_without_proposals
 from lowwater.settings import Settings
-from lowwater.testing.situations import offer, situation
+from lowwater.testing.decision_contexts import example_context, offer
 
 CLIFF = 200_001
 AVOIDING = [policy.name for policy in POLICIES if policy.avoids_cliffs]
 
 
 def at(prompt: int, removes: int = 90_000) -> DecisionContext:
-    return situation(prompt, offer("elide", removes), context=1_000_000, cliff=CLIFF)
+    return example_context(prompt, offer("elide", removes), context=1_000_000, cliff=CLIFF)
 
 
 def decided(now: DecisionContext, policy: str = "runway") -> Decision:
@@ -40,7 +40,7 @@ def test_a_policy_that_compares_prices_finds_the_cliff_in_them() -> None:
 
 
 def test_where_edits_are_enough_no_summary_follows() -> None:
-    now = situation(
+    now = example_context(
         CLIFF, offer("elide", 90_000), offer("summarize", 150_000), context=1_000_000, cliff=CLIFF
     )
     decision = decided(now)

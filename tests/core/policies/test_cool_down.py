@@ -3,10 +3,15 @@
 import pytest
 
 from lowwater.core.decisions import Compact, Keep, Past
-from lowwater.core.policies.history import after_failure, after_summary
-from lowwater.core.policies.safety import COOL_DOWN, cool_down_left, decide
+from lowwater.core.policies.safety_rules import (
+    COOL_DOWN,
+    after_failure,
+    after_summary,
+    cool_down_left,
+    decide,
+)
 from lowwater.settings import Settings
-from lowwater.testing.situations import NOON, offer, situation
+from lowwater.testing.decision_contexts import NOON, example_context, offer
 
 SETTINGS = Settings()
 SUMMARY = offer("summarize", 50_000)
@@ -23,7 +28,7 @@ def test_the_pause_doubles_with_every_failure_up_to_an_hour(failures: int, secon
 
 def test_it_recovers_by_time() -> None:
     past = Past(failures=1, failed_at=NOON)
-    waiting = decide(situation(70_000, SUMMARY, past=past, at=NOON + 59.5), SETTINGS)
+    waiting = decide(example_context(70_000, SUMMARY, past=past, at=NOON + 59.5), SETTINGS)
     assert isinstance(waiting, Keep)
     assert waiting.because.code == "cooling-down"
     assert waiting.because.facts == {
@@ -33,7 +38,7 @@ def test_it_recovers_by_time() -> None:
         "reclaims": 0,
         "minimum": 6_400,
     }
-    assert isinstance(decide(situation(70_000, SUMMARY, past=past, at=NOON + 60), SETTINGS), Compact)
+    assert isinstance(decide(example_context(70_000, SUMMARY, past=past, at=NOON + 60), SETTINGS), Compact)
 
 
 def test_it_ends_with_the_first_success() -> None:
@@ -49,7 +54,7 @@ def test_a_clock_that_was_set_back_does_not_prolong_it(at: float) -> None:
 
 
 def test_edits_go_on_while_it_lasts() -> None:
-    now = situation(70_000, offer("elide", 8_000), SUMMARY, past=Past(failures=1, failed_at=NOON))
+    now = example_context(70_000, offer("elide", 8_000), SUMMARY, past=Past(failures=1, failed_at=NOON))
     decision = decide(now, SETTINGS)
     assert isinstance(decision, Compact)
     assert [proposal.mechanism for proposal in decision.proposals] == ["elide"]
@@ -58,16 +63,16 @@ def test_edits_go_on_while_it_lasts() -> None:
 
 
 def test_edits_too_small_to_count_are_not_dripped() -> None:
-    now = situation(70_000, offer("elide", 6_399), SUMMARY, past=Past(failures=1, failed_at=NOON))
+    now = example_context(70_000, offer("elide", 6_399), SUMMARY, past=Past(failures=1, failed_at=NOON))
     assert isinstance(decide(now, SETTINGS, policy="hermes-classic"), Keep)
 
 
 def test_what_needs_no_model_is_decided_as_ever() -> None:
     past = Past(failures=1, failed_at=NOON)
-    decision = decide(situation(70_000, offer("elide", 20_000), past=past), SETTINGS)
+    decision = decide(example_context(70_000, offer("elide", 20_000), past=past), SETTINGS)
     assert decision.because.code == "prune-suffices"
 
 
 def test_edits_count_from_the_minimum_to_the_token() -> None:
-    now = situation(70_000, offer("elide", 6_400), SUMMARY, past=Past(failures=1, failed_at=NOON))
+    now = example_context(70_000, offer("elide", 6_400), SUMMARY, past=Past(failures=1, failed_at=NOON))
     assert isinstance(decide(now, SETTINGS), Compact)

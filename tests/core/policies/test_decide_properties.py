@@ -1,4 +1,4 @@
-"""What holds for any situation under any policy."""
+"""What holds for any decision context under any policy."""
 
 import re
 from math import isfinite
@@ -8,14 +8,12 @@ from hypothesis import strategies as st
 from msgspec import json
 from msgspec.structs import replace
 
-from lowwater.core.decisions import Compact, Decision, DecisionContext, Keep, Past
-from lowwater.core.policies.explanations import explain, sentence
-from lowwater.core.policies.history import after_compaction
-from lowwater.core.policies.reasons import CODES
+from lowwater.core.decisions import CODES, Compact, Decision, DecisionContext, Keep, Past
+from lowwater.core.policies.explanations import explain, reason_sentence
 from lowwater.core.policies.registry import POLICIES
-from lowwater.core.policies.safety import decide, final_without_proposals
+from lowwater.core.policies.safety_rules import after_compaction, decide, final_without_proposals
 from lowwater.settings import CompressionSettings, LeafSettings, Settings
-from lowwater.testing.situations import EDITS, REPLACING, offer, situations
+from lowwater.testing.decision_contexts import EDITS, REPLACING, decision_contexts, offer
 
 policies = st.sampled_from([policy.name for policy in POLICIES])
 settings = st.builds(
@@ -36,49 +34,49 @@ def helps(now: DecisionContext) -> bool:
     return any(now.scaled(offer.removes) > 0 for offer in now.proposals)
 
 
-@given(situations(), settings, policies)
+@given(decision_contexts(), settings, policies)
 def test_every_decision_is_explained_without_a_number_that_is_none(
     now: DecisionContext, chosen: Settings, policy: str
 ) -> None:
     decision = decide(now, chosen, policy=policy)
     assert decision.because.code in CODES
     assert all(isinstance(fact, str) or isfinite(fact) for fact in decision.because.facts.values())
-    assert not sentence(decision.because).startswith(decision.because.code)
+    assert not reason_sentence(decision.because).startswith(decision.because.code)
     assert not re.search(r"\b(nan|inf)\b", explain(decision, scale=now.scale))
 
 
-@given(situations(), settings, policies)
+@given(decision_contexts(), settings, policies)
 def test_a_decision_survives_the_store(now: DecisionContext, chosen: Settings, policy: str) -> None:
     decision = decide(now, chosen, policy=policy)
     assert json.decode(json.encode(decision), type=Decision) == decision
 
 
-@given(situations(), settings, policies)
+@given(decision_contexts(), settings, policies)
 def test_decisions_are_deterministic(now: DecisionContext, chosen: Settings, policy: str) -> None:
     again = json.decode(json.encode(replace(now, scale=1.0, growth=0.0)), type=DecisionContext)
     assert decide(again, chosen, policy=policy) == decide(replace(now, scale=1.0), chosen, policy=policy)
 
 
-@given(situations(), policies, st.booleans())
+@given(decision_contexts(), policies, st.booleans())
 def test_disabled_never_compacts(now: DecisionContext, policy: str, forced: bool) -> None:
     off = Settings(compression=CompressionSettings(enabled=False))
     assert isinstance(decide(replace(now, forced=forced), off, policy=policy), Keep)
     assert isinstance(decide(replace(now, forced=forced, enabled=False), Settings(), policy=policy), Keep)
 
 
-@given(situations(), settings, policies)
+@given(decision_contexts(), settings, policies)
 def test_forced_with_any_proposal_compacts(now: DecisionContext, chosen: Settings, policy: str) -> None:
     decision = decide(replace(now, forced=True), chosen, policy=policy)
     assert isinstance(decision, Compact) is bool(now.proposals)
 
 
-@given(situations(), settings, policies)
+@given(decision_contexts(), settings, policies)
 def test_at_the_wall_whatever_helps_is_taken(now: DecisionContext, chosen: Settings, policy: str) -> None:
     now = replace(now, prompt=max(now.prompt, now.limits.wall))
     assert isinstance(decide(now, chosen, policy=policy), Compact) is helps(now)
 
 
-@given(situations(), settings, policies)
+@given(decision_contexts(), settings, policies)
 def test_a_compaction_has_steps_that_are_offered_and_of_use(
     now: DecisionContext, chosen: Settings, policy: str
 ) -> None:
@@ -90,7 +88,7 @@ def test_a_compaction_has_steps_that_are_offered_and_of_use(
         assert decision.enough < now.prompt
 
 
-@given(situations(), settings, policies)
+@given(decision_contexts(), settings, policies)
 def test_the_tail_is_touched_only_at_the_wall_or_a_ceiling(
     now: DecisionContext, chosen: Settings, policy: str
 ) -> None:
@@ -100,7 +98,7 @@ def test_the_tail_is_touched_only_at_the_wall_or_a_ceiling(
         assert all(offer.mechanism != "summarize_all" for offer in decision.proposals)
 
 
-@given(situations(), settings, policies)
+@given(decision_contexts(), settings, policies)
 def test_a_compaction_in_vain_is_not_repeated_at_once(
     now: DecisionContext, chosen: Settings, policy: str
 ) -> None:
@@ -114,7 +112,7 @@ def test_a_compaction_in_vain_is_not_repeated_at_once(
         assert isinstance(decide(replace(now, past=past), chosen, policy=policy), Keep)
 
 
-@given(situations(), settings, policies, st.booleans())
+@given(decision_contexts(), settings, policies, st.booleans())
 def test_what_is_settled_without_offers_stands_whatever_is_offered(
     now: DecisionContext, chosen: Settings, policy: str, forced: bool
 ) -> None:
@@ -124,7 +122,7 @@ def test_what_is_settled_without_offers_stands_whatever_is_offered(
         assert decide(now, chosen, policy=policy) == alone
 
 
-@given(situations(), settings, policies)
+@given(decision_contexts(), settings, policies)
 def test_what_is_not_settled_without_offers_can_become_a_compaction(
     now: DecisionContext, chosen: Settings, policy: str
 ) -> None:

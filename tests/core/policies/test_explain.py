@@ -4,13 +4,12 @@ import re
 
 import pytest
 
-from lowwater.core.decisions import Compact, DecisionContext, Past, Reason
+from lowwater.core.decisions import CODES, Compact, DecisionContext, Past, Reason
 from lowwater.core.events import Rejected
-from lowwater.core.policies.explanations import SENTENCES, explain, sentence
-from lowwater.core.policies.reasons import CODES
-from lowwater.core.policies.safety import decide
+from lowwater.core.policies.explanations import SENTENCES, explain, reason_sentence
+from lowwater.core.policies.safety_rules import decide
 from lowwater.settings import CompressionSettings, Settings
-from lowwater.testing.situations import NOON, bargain, market, offer, situation
+from lowwater.testing.decision_contexts import NOON, candidates, example_context, offer, priced_plan
 
 SETTINGS = Settings()
 ELIDE, SMALL, SUMMARY = offer("elide", 20_000), offer("elide", 6_000), offer("summarize", 50_000)
@@ -22,60 +21,80 @@ FOUND_BY_THE_ENGINE = ("not-smaller", "too-large-at-the-door", "no-room-at-the-d
 CEILING = Settings(compression=CompressionSettings(max_view_tokens=65_000))
 
 CASES: list[tuple[str, str, DecisionContext]] = [
-    ("disabled", "runway", situation(70_000, enabled=False)),
-    ("policy-never", "never", situation(70_000, SUMMARY)),
-    ("below-threshold", "runway", situation(60_000)),
-    ("below-hygiene", "hygiene", situation(60_000)),
-    ("too-few-messages", "hygiene", situation(110_000, SUMMARY, messages=3)),
-    ("nothing-offered", "runway", situation(70_000)),
-    ("nothing-by-hand", "runway", situation(7_000, forced=True)),
-    ("no-leaf-offered", "guarded", situation(90_000, outside_tail=30_000)),
-    ("prune-alone-too-small", "runway", situation(70_000, SMALL)),
-    ("prune-alone-falls-short", "runway", situation(70_000, SHORT)),
-    ("too-little-raw", "guarded", situation(70_000, outside_tail=9_000)),
-    ("budget-headroom", "guarded", situation(70_000, LEAF, outside_tail=30_000)),
-    ("cache-aware", "guarded", situation(548_000, context=750_000, outside_tail=24_000, has_budget=False)),
-    ("does-not-fit", "runway", situation(112_000)),
-    ("too-many-bytes", "runway", situation(7_000, bytes=33_000_000, max_bytes=32_000_000)),
-    ("ceiling-out-of-reach", "runway", situation(70_000)),
-    ("irreducible", "runway", situation(70_000, offer("summarize", 4_000), past=STUCK)),
-    ("rent-cannot-be-due", "rent-or-buy", situation(70_000, market=market(most_rent=1, least_price=2))),
-    ("undone", "rent-or-buy", situation(70_000, market=market(held=7))),
-    ("rent-rests", "rent-or-buy", situation(70_000, market=market(rests=True))),
-    ("nothing-to-buy", "rent-or-buy", situation(70_000, market=market())),
-    ("rent-below-price", "rent-or-buy", situation(70_000, market=market(bargain(ELIDE, rent=3_000_000)))),
+    ("disabled", "runway", example_context(70_000, enabled=False)),
+    ("policy-never", "never", example_context(70_000, SUMMARY)),
+    ("below-threshold", "runway", example_context(60_000)),
+    ("below-hygiene", "hygiene", example_context(60_000)),
+    ("too-few-messages", "hygiene", example_context(110_000, SUMMARY, messages=3)),
+    ("nothing-offered", "runway", example_context(70_000)),
+    ("nothing-by-hand", "runway", example_context(7_000, forced=True)),
+    ("no-leaf-offered", "guarded", example_context(90_000, outside_tail=30_000)),
+    ("prune-alone-too-small", "runway", example_context(70_000, SMALL)),
+    ("prune-alone-falls-short", "runway", example_context(70_000, SHORT)),
+    ("too-little-raw", "guarded", example_context(70_000, outside_tail=9_000)),
+    ("budget-headroom", "guarded", example_context(70_000, LEAF, outside_tail=30_000)),
+    (
+        "cache-aware",
+        "guarded",
+        example_context(548_000, context=750_000, outside_tail=24_000, has_budget=False),
+    ),
+    ("does-not-fit", "runway", example_context(112_000)),
+    ("too-many-bytes", "runway", example_context(7_000, bytes=33_000_000, max_bytes=32_000_000)),
+    ("ceiling-out-of-reach", "runway", example_context(70_000)),
+    ("irreducible", "runway", example_context(70_000, offer("summarize", 4_000), past=STUCK)),
+    (
+        "rent-cannot-be-due",
+        "rent-or-buy",
+        example_context(70_000, candidates=candidates(most_rent=1, least_price=2)),
+    ),
+    ("undone", "rent-or-buy", example_context(70_000, candidates=candidates(paused_calls=7))),
+    ("rent-rests", "rent-or-buy", example_context(70_000, candidates=candidates(is_from_earlier_turn=True))),
+    ("nothing-to-buy", "rent-or-buy", example_context(70_000, candidates=candidates())),
+    (
+        "rent-below-price",
+        "rent-or-buy",
+        example_context(70_000, candidates=candidates(priced_plan(ELIDE, rent=3_000_000))),
+    ),
     (
         "too-young-to-pay",
         "rent-or-buy",
-        situation(70_000, market=market(bargain(ELIDE, rent=30_000_000, wait=9))),
+        example_context(70_000, candidates=candidates(priced_plan(ELIDE, rent=30_000_000, wait=9))),
     ),
-    ("cooling-down", "runway", situation(70_000, SUMMARY, past=COOLING)),
-    ("by-hand", "runway", situation(70_000, SUMMARY, forced=True)),
-    ("wall", "runway", situation(112_000, SUMMARY)),
-    ("wall-into-tail", "runway", situation(170_000, SUMMARY, ALL)),
-    ("ceiling-into-tail", "runway", situation(70_000, offer("summarize", 4_000), ALL)),
+    ("cooling-down", "runway", example_context(70_000, SUMMARY, past=COOLING)),
+    ("by-hand", "runway", example_context(70_000, SUMMARY, forced=True)),
+    ("wall", "runway", example_context(112_000, SUMMARY)),
+    ("wall-into-tail", "runway", example_context(170_000, SUMMARY, ALL)),
+    ("ceiling-into-tail", "runway", example_context(70_000, offer("summarize", 4_000), ALL)),
     (
         "byte-limit",
         "runway",
-        situation(7_000, offer("images", 2_000), bytes=33_000_000, max_bytes=32_000_000),
+        example_context(7_000, offer("images", 2_000), bytes=33_000_000, max_bytes=32_000_000),
     ),
-    ("cliff", "runway", situation(270_000, offer("elide", 90_000), context=400_000, cliff=200_001)),
-    ("rent-paid", "rent-or-buy", situation(70_000, market=market(bargain(ELIDE, rent=30_000_000)))),
+    ("cliff", "runway", example_context(270_000, offer("elide", 90_000), context=400_000, cliff=200_001)),
+    (
+        "rent-paid",
+        "rent-or-buy",
+        example_context(70_000, candidates=candidates(priced_plan(ELIDE, rent=30_000_000))),
+    ),
     (
         "waiting-in-vain",
         "rent-or-buy",
-        situation(70_000, market=market(bargain(ELIDE, should_buy_early=True))),
+        example_context(70_000, candidates=candidates(priced_plan(ELIDE, should_buy_early=True))),
     ),
-    ("free-now", "rent-or-buy", situation(70_000, market=market(bargain(ELIDE, price=-5_000_000)))),
-    ("summary-due", "threshold", situation(70_000, SUMMARY)),
-    ("prune-suffices", "runway", situation(70_000, ELIDE, SUMMARY)),
-    ("prune-falls-short", "runway", situation(70_000, SHORT, SUMMARY)),
-    ("prune-too-small", "runway", situation(70_000, SMALL, SUMMARY)),
-    ("prune-and-summary", "hermes-classic", situation(70_000, SMALL, SUMMARY)),
-    ("leaf-due", "guarded", situation(90_000, LEAF, outside_tail=30_000, has_budget=False)),
-    ("leaf-pressure", "guarded", situation(90_000, LEAF, outside_tail=30_000)),
-    ("full-sweep", "guarded", situation(100_000, LEAF)),
-    ("cooling-down-prune", "runway", situation(70_000, SHORT, SUMMARY, past=COOLING)),
+    (
+        "free-now",
+        "rent-or-buy",
+        example_context(70_000, candidates=candidates(priced_plan(ELIDE, price=-5_000_000))),
+    ),
+    ("summary-due", "threshold", example_context(70_000, SUMMARY)),
+    ("prune-suffices", "runway", example_context(70_000, ELIDE, SUMMARY)),
+    ("prune-falls-short", "runway", example_context(70_000, SHORT, SUMMARY)),
+    ("prune-too-small", "runway", example_context(70_000, SMALL, SUMMARY)),
+    ("prune-and-summary", "hermes-classic", example_context(70_000, SMALL, SUMMARY)),
+    ("leaf-due", "guarded", example_context(90_000, LEAF, outside_tail=30_000, has_budget=False)),
+    ("leaf-pressure", "guarded", example_context(90_000, LEAF, outside_tail=30_000)),
+    ("full-sweep", "guarded", example_context(100_000, LEAF)),
+    ("cooling-down-prune", "runway", example_context(70_000, SHORT, SUMMARY, past=COOLING)),
 ]
 
 
@@ -90,7 +109,7 @@ def test_every_reason_is_a_sentence_with_all_its_numbers(
 ) -> None:
     reason = decide(now, CEILING if "ceiling" in code else SETTINGS, policy=policy).because
     assert reason.code == code
-    words = sentence(reason)
+    words = reason_sentence(reason)
     for name, fact in reason.facts.items():
         shown = fact if isinstance(fact, str) else f"{fact:,}"
         assert re.search(rf"(?<![\d,]){re.escape(shown)}(?![\d,]\d)", words), f"{name} is missing: {words}"
@@ -105,7 +124,7 @@ def test_every_reason_is_a_sentence_with_all_its_numbers(
 
 
 def test_a_prune_reads_like_this() -> None:
-    now = situation(
+    now = example_context(
         70_000, offer("elide", 22_000, survives=31_500), offer("summarize", 50_000, survives=9_000)
     )
     assert explain(decide(now, SETTINGS)) == (
@@ -121,19 +140,19 @@ def test_a_prune_reads_like_this() -> None:
 
 
 def test_keeping_is_one_line() -> None:
-    assert explain(decide(situation(60_000), SETTINGS)) == (
+    assert explain(decide(example_context(60_000), SETTINGS)) == (
         "The prompt of 60,000 tokens is below the threshold of 64,000."
     )
 
 
 def test_steps_are_told_in_the_models_tokens() -> None:
-    decision = decide(situation(70_000, SUMMARY, forced=True, scale=1.2), SETTINGS)
+    decision = decide(example_context(70_000, SUMMARY, forced=True, scale=1.2), SETTINGS)
     assert "about 60,000 tokens less" in explain(decision, scale=1.2)
     assert "about 50,000 tokens less" in explain(decision, scale=float("nan"))
 
 
 def test_where_nothing_is_skipped_nothing_is_said_of_it() -> None:
-    decision = decide(situation(70_000, ELIDE, SUMMARY), SETTINGS, policy="hermes-classic")
+    decision = decide(example_context(70_000, ELIDE, SUMMARY), SETTINGS, policy="hermes-classic")
     assert isinstance(decision, Compact)
     assert "skipped" not in explain(decision)
 
@@ -148,21 +167,21 @@ def test_where_nothing_is_skipped_nothing_is_said_of_it() -> None:
     ids=["unknown code", "a fact too few", "a fact too many"],
 )
 def test_a_reason_of_another_version_is_listed_as_it_is(reason: Reason) -> None:
-    assert sentence(reason).startswith(f"{reason.code}: prompt 70,000")
+    assert reason_sentence(reason).startswith(f"{reason.code}: prompt 70,000")
 
 
 def test_a_mechanism_of_another_version_goes_by_its_name() -> None:
-    decision = decide(situation(113_000, offer("weave", 50_000)), SETTINGS)
+    decision = decide(example_context(113_000, offer("weave", 50_000)), SETTINGS)
     assert "1. weave: about 50,000 tokens less" in explain(decision)
 
 
 def test_a_single_step_skips_nothing() -> None:
-    assert "skipped" not in explain(decide(situation(70_000, SUMMARY), SETTINGS))
+    assert "skipped" not in explain(decide(example_context(70_000, SUMMARY), SETTINGS))
 
 
 def test_what_was_tried_in_vain_says_so() -> None:
     reason = Reason(code="not-smaller", facts={"prompt": 70_000, "wanted": "summary-due"})
-    assert sentence(reason) == (
+    assert reason_sentence(reason) == (
         "What was tried (summary-due) would not have made the prompt of 70,000 tokens smaller, so it stays as it is."
     )
 
@@ -178,6 +197,6 @@ def test_what_was_tried_in_vain_says_so() -> None:
 def test_j_a_summary_that_was_not_accepted_is_told_with_what_it_misses(
     missing: int, first: tuple[str, ...], said: str
 ) -> None:
-    decision = decide(situation(70_000, SUMMARY), SETTINGS, policy="summary-only")
+    decision = decide(example_context(70_000, SUMMARY), SETTINGS, policy="summary-only")
     rejected = Rejected(by="haiku", code="too_short", missing=missing, first_missing=first)
     assert explain(decision, rejected=[rejected]).splitlines()[-1].endswith(said)

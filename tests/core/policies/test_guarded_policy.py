@@ -3,10 +3,10 @@
 from math import nan
 
 from lowwater.core.decisions import Compact, Decision, Keep, effective_size
-from lowwater.core.groups import Span
+from lowwater.core.messages import Span
 from lowwater.core.policies.guarded import guarded
 from lowwater.settings import LeafSettings, Settings
-from lowwater.testing.situations import offer, situation
+from lowwater.testing.decision_contexts import example_context, offer
 
 SETTINGS = Settings()
 LEAVES = (
@@ -23,40 +23,40 @@ def steps(decision: Decision) -> list[str]:
 
 def test_e_the_worked_examples_hold_for_the_policy() -> None:
     small = Settings(leaf=LeafSettings(leaf_chunk_tokens=15_000))
-    at_40k = situation(40_000, *LEAVES, context=200_000, outside_tail=18_000)
+    at_40k = example_context(40_000, *LEAVES, context=200_000, outside_tail=18_000)
     assert guarded(at_40k, small).because.code == "budget-headroom"
-    unknown = situation(548_000, *LEAVES, context=750_000, outside_tail=24_000, has_budget=False)
+    unknown = example_context(548_000, *LEAVES, context=750_000, outside_tail=24_000, has_budget=False)
     assert guarded(unknown, SETTINGS).because.code == "cache-aware"
-    known = situation(548_000, *LEAVES, context=750_000, outside_tail=24_000)
+    known = example_context(548_000, *LEAVES, context=750_000, outside_tail=24_000)
     assert guarded(known, SETTINGS).because.code == "leaf-pressure"
-    sub_agent = situation(40_000, *LEAVES, context=16_000, outside_tail=18_000)
+    sub_agent = example_context(40_000, *LEAVES, context=16_000, outside_tail=18_000)
     assert isinstance(guarded(sub_agent, small), Compact)
 
 
 def test_e_a_leaf_pass_takes_the_oldest_chunk_only() -> None:
-    decision = guarded(situation(548_000, *LEAVES, context=750_000, outside_tail=60_000), SETTINGS)
+    decision = guarded(example_context(548_000, *LEAVES, context=750_000, outside_tail=60_000), SETTINGS)
     assert isinstance(decision, Compact)
     assert decision.proposals == LEAVES[:1]
 
 
-def test_e_a_condensed_pass_rides_on_a_leaf_pass() -> None:
-    now = situation(548_000, CONDENSE, *LEAVES, context=750_000, outside_tail=60_000)
+def test_e_a_condensed_pass_comes_with_a_leaf_pass() -> None:
+    now = example_context(548_000, CONDENSE, *LEAVES, context=750_000, outside_tail=60_000)
     assert steps(guarded(now, SETTINGS)) == ["leaf", "condense"]
 
 
 def test_e_a_condensed_pass_comes_alone_when_no_leaf_can_be_taken() -> None:
-    now = situation(548_000, CONDENSE, context=750_000, outside_tail=60_000)
+    now = example_context(548_000, CONDENSE, context=750_000, outside_tail=60_000)
     assert steps(guarded(now, SETTINGS)) == ["condense"]
 
 
 def test_e_a_pass_that_nobody_offers_is_skipped() -> None:
-    decision = guarded(situation(548_000, context=750_000, outside_tail=60_000), SETTINGS)
+    decision = guarded(example_context(548_000, context=750_000, outside_tail=60_000), SETTINGS)
     assert isinstance(decision, Keep)
     assert decision.because.facts == {"assembled": 548_000, "raw": 60_000, "chunk": 20_000}
 
 
 def test_e_a_full_sweep_does_both_until_it_fits() -> None:
-    now = situation(150_001, CONDENSE, *LEAVES, context=200_000, outside_tail=5_000)
+    now = example_context(150_001, CONDENSE, *LEAVES, context=200_000, outside_tail=5_000)
     decision = guarded(now, SETTINGS)
     assert steps(decision) == ["leaf", "leaf", "condense"]
     assert isinstance(decision, Compact)
@@ -66,34 +66,34 @@ def test_e_a_full_sweep_does_both_until_it_fits() -> None:
 
 
 def test_e_at_the_budgets_threshold_there_is_no_sweep_yet() -> None:
-    now = situation(150_000, *LEAVES, context=200_000, outside_tail=5_000)
+    now = example_context(150_000, *LEAVES, context=200_000, outside_tail=5_000)
     assert guarded(now, SETTINGS).because.code == "too-little-raw"
 
 
 def test_e_a_sweep_ends_a_runway_below_its_trigger_even_without_headroom_guard() -> None:
     off = Settings(leaf=LeafSettings(leaf_budget_headroom_factor=0))
-    decision = guarded(situation(160_000, *LEAVES, context=200_000), off)
+    decision = guarded(example_context(160_000, *LEAVES, context=200_000), off)
     assert isinstance(decision, Compact)
     assert decision.enough == 150_000 - 15_000
 
 
 def test_e_an_unknown_budget_or_a_threshold_of_0_sweeps_nothing() -> None:
-    now = situation(190_000, *LEAVES, context=200_000, outside_tail=5_000, has_budget=False)
+    now = example_context(190_000, *LEAVES, context=200_000, outside_tail=5_000, has_budget=False)
     assert guarded(now, SETTINGS).because.code == "too-little-raw"
     off = Settings(leaf=LeafSettings(context_threshold=0))
-    now = situation(190_000, *LEAVES, context=200_000, outside_tail=5_000)
+    now = example_context(190_000, *LEAVES, context=200_000, outside_tail=5_000)
     assert guarded(now, off).because.code == "too-little-raw"
 
 
 def test_e_the_sweep_and_the_early_return_use_the_effective_size() -> None:
-    grown = situation(effective_size(90_000, 151_000), *LEAVES, context=200_000, outside_tail=5_000)
+    grown = example_context(effective_size(90_000, 151_000), *LEAVES, context=200_000, outside_tail=5_000)
     assert guarded(grown, SETTINGS).because.code == "full-sweep"
-    lying = situation(effective_size(90_000, nan), *LEAVES, context=200_000, outside_tail=5_000)
+    lying = example_context(effective_size(90_000, nan), *LEAVES, context=200_000, outside_tail=5_000)
     found = guarded(lying, SETTINGS)
     assert (found.because.code, found.because.facts["assembled"]) == ("too-little-raw", 90_000)
 
 
 def test_e_a_sweep_that_nobody_offers_says_so() -> None:
-    decision = guarded(situation(160_000, context=200_000, outside_tail=5_000), SETTINGS)
+    decision = guarded(example_context(160_000, context=200_000, outside_tail=5_000), SETTINGS)
     assert decision.because.code == "nothing-offered"
     assert decision.because.facts["trigger"] == 150_000

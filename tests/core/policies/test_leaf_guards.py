@@ -4,7 +4,7 @@ import pytest
 
 from lowwater.core.policies.guarded import LeafVerdict, guard_leaf
 from lowwater.settings import LeafSettings
-from lowwater.settings.resolve import Source, resolve
+from lowwater.settings.resolve import SettingSource, resolve
 
 PLAIN = LeafSettings()
 
@@ -102,7 +102,7 @@ def test_e_both_factors_at_0_are_the_plain_trigger(raw: int, outcome: str) -> No
 
 def test_e_factors_are_clamped_to_0_and_1() -> None:
     raw = {"leaf_budget_headroom_factor": 7, "leaf_skip_reduction_threshold": -1}
-    leaf = resolve([Source(name="file", values=raw)]).settings.leaf
+    leaf = resolve([SettingSource(name="file", values=raw)]).settings.leaf
     found = guard_leaf(raw=24_000, assembled=140_000, budget=200_000, leaf=leaf)
     assert (found.ceiling, found.least_reduction) == (150_000, 0)
 

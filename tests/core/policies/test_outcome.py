@@ -1,14 +1,14 @@
 """What a session's past becomes (specification D, K; in Hermes state leaks across a model switch)."""
 
 from lowwater.core.decisions import Compact, Past, Reason
-from lowwater.core.policies.history import (
+from lowwater.core.policies.safety_rules import (
     after_compaction,
     after_failure,
     after_summary,
     after_switch,
     after_turn,
 )
-from lowwater.testing.situations import NOON, offer, situation
+from lowwater.testing.decision_contexts import NOON, example_context, offer
 
 
 def plan(*, below: int) -> Compact:
@@ -17,33 +17,33 @@ def plan(*, below: int) -> Compact:
 
 
 def test_d_a_prune_only_event_counts_too() -> None:
-    now = situation(70_000, past=Past(compactions=4, turns_since=17))
+    now = example_context(70_000, past=Past(compactions=4, turns_since=17))
     past = after_compaction(now, plan(below=64_000), prompt=50_000)
     assert (past.compactions, past.turns_since) == (5, 0)
 
 
 def test_ending_below_the_trigger_clears_the_past() -> None:
-    now = situation(70_000, past=Past(fruitless=3, floor=66_000, fruitless_at=5.0, undelivered=9))
+    now = example_context(70_000, past=Past(fruitless=3, floor=66_000, fruitless_at=5.0, undelivered=9))
     past = after_compaction(now, plan(below=64_000), prompt=63_999)
     assert past == Past(compactions=1)
 
 
 def test_ending_at_the_trigger_was_in_vain() -> None:
-    past = after_compaction(situation(70_000), plan(below=64_000), prompt=64_000)
+    past = after_compaction(example_context(70_000), plan(below=64_000), prompt=64_000)
     assert past == Past(
         compactions=1, fruitless=1, floor=64_000, fruitless_at=NOON, undelivered=64_000 - 40_000
     )
 
 
 def test_what_was_given_up_counts_as_in_vain_and_not_as_a_compaction() -> None:
-    now = situation(70_000, past=Past(compactions=2, turns_since=9, fruitless=1))
+    now = example_context(70_000, past=Past(compactions=2, turns_since=9, fruitless=1))
     past = after_compaction(now, plan(below=0), prompt=None)
     assert (past.compactions, past.turns_since) == (2, 9)
     assert (past.fruitless, past.floor, past.undelivered) == (2, 70_000, 30_000)
 
 
 def test_a_leaf_pass_has_no_size_to_end_below() -> None:
-    past = after_compaction(situation(700_000, context=1_000_000), plan(below=0), prompt=690_000)
+    past = after_compaction(example_context(700_000, context=1_000_000), plan(below=0), prompt=690_000)
     assert past.fruitless == 0
 
 
@@ -57,7 +57,7 @@ def test_g_a_switch_of_model_forgets_what_the_old_one_could_not_shrink() -> None
 
 
 def test_more_than_was_promised_leaves_nothing_undelivered() -> None:
-    past = after_compaction(situation(110_000), plan(below=64_000), prompt=70_000)
+    past = after_compaction(example_context(110_000), plan(below=64_000), prompt=70_000)
     assert past.undelivered == 0
 
 

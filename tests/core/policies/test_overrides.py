@@ -5,10 +5,10 @@ from msgspec.structs import replace
 
 from lowwater.core.decisions import Compact, Decision, Keep, Past
 from lowwater.core.policies.registry import POLICIES
-from lowwater.core.policies.safety import decide
+from lowwater.core.policies.safety_rules import decide
 from lowwater.errors import BadSetting
 from lowwater.settings import CompressionSettings, Settings
-from lowwater.testing.situations import NOON, offer, situation
+from lowwater.testing.decision_contexts import NOON, example_context, offer
 
 SETTINGS = Settings()
 OFFERS = (offer("elide", 30_000), offer("leaf", 17_600), offer("summarize", 60_000))
@@ -26,18 +26,18 @@ def steps(decision: Decision) -> list[str]:
 def test_a_enabled_false_stops_every_layer(policy: str, prompt: int, forced: bool) -> None:
     """One gate of four ignored it in lossless-claw."""
     off = Settings(compression=CompressionSettings(enabled=False, max_view_tokens=20_000))
-    decision = decide(situation(prompt, *OFFERS, forced=forced), off, policy=policy)
+    decision = decide(example_context(prompt, *OFFERS, forced=forced), off, policy=policy)
     assert isinstance(decision, Keep)
     assert decision.because.code == "disabled"
     assert decision.because.facts == {"prompt": prompt}
-    switched = situation(prompt, *OFFERS, forced=forced, enabled=False)
+    switched = example_context(prompt, *OFFERS, forced=forced, enabled=False)
     assert decide(switched, SETTINGS, policy=policy).because.code == "disabled"
 
 
 @EVERY
 def test_a_by_hand_bypasses_guards_threshold_and_cool_down(policy: str) -> None:
     past = Past(fruitless=9, floor=9_000, fruitless_at=NOON, failures=9, failed_at=NOON)
-    now = situation(9_000, *OFFERS, messages=2, outside_tail=10, forced=True, past=past)
+    now = example_context(9_000, *OFFERS, messages=2, outside_tail=10, forced=True, past=past)
     decision = decide(now, SETTINGS, policy=policy)
     assert isinstance(decision, Compact)
     assert decision.because.code == "by-hand"
@@ -54,20 +54,20 @@ def test_a_by_hand_bypasses_guards_threshold_and_cool_down(policy: str) -> None:
     ],
 )
 def test_by_hand_does_what_the_policy_would(policy: str, expected: list[str]) -> None:
-    assert steps(decide(situation(9_000, *OFFERS, forced=True), SETTINGS, policy=policy)) == expected
+    assert steps(decide(example_context(9_000, *OFFERS, forced=True), SETTINGS, policy=policy)) == expected
 
 
 @EVERY
 @pytest.mark.parametrize("mechanism", ["elide", "shorten", "summarize", "leaf", "condense", "summarize_all"])
 @pytest.mark.parametrize("removes", [500, -500], ids=["useful", "doubtful"])
 def test_by_hand_takes_whatever_is_offered(policy: str, mechanism: str, removes: int) -> None:
-    decision = decide(situation(9_000, offer(mechanism, removes), forced=True), SETTINGS, policy=policy)
+    decision = decide(example_context(9_000, offer(mechanism, removes), forced=True), SETTINGS, policy=policy)
     assert steps(decision) == [mechanism]
 
 
 @EVERY
 def test_by_hand_with_nothing_to_do_says_so(policy: str) -> None:
-    decision = decide(situation(9_000, forced=True), SETTINGS, policy=policy)
+    decision = decide(example_context(9_000, forced=True), SETTINGS, policy=policy)
     assert decision == Keep(because=decision.because)
     assert decision.because.code == "nothing-by-hand"
 
@@ -77,7 +77,7 @@ def test_the_ceiling_holds_under_every_policy(policy: str) -> None:
     compression = CompressionSettings(max_view_tokens=40_000)
     settings = Settings(compression=compression)
     offers = (offer("elide", 8_000), offer("summarize", 25_000))
-    above = decide(situation(40_001, *offers, compression=compression), settings, policy=policy)
+    above = decide(example_context(40_001, *offers, compression=compression), settings, policy=policy)
     assert isinstance(above, Compact)
     assert above.because.facts["limit"] == "ceiling max_view_tokens"
     assert above.because.facts["trigger"] == 40_001
@@ -87,13 +87,13 @@ def test_the_ceiling_holds_under_every_policy(policy: str) -> None:
 @pytest.mark.parametrize("policy", ["never", "guarded", "hygiene"])
 def test_at_the_ceiling_nothing_is_forced(policy: str) -> None:
     compression = CompressionSettings(max_view_tokens=40_000)
-    now = situation(40_000, *OFFERS, compression=compression, outside_tail=9)
+    now = example_context(40_000, *OFFERS, compression=compression, outside_tail=9)
     assert isinstance(decide(now, Settings(compression=compression), policy=policy), Keep)
 
 
 def test_the_policy_of_the_settings_decides_unless_another_is_named() -> None:
     settings = Settings(compression=CompressionSettings(policy="never"))
-    now = situation(70_000, *OFFERS)
+    now = example_context(70_000, *OFFERS)
     assert decide(now, settings).because.code == "policy-never"
     assert isinstance(decide(now, settings, policy="runway"), Compact)
     with pytest.raises(BadSetting, match="did you mean runway"):
@@ -105,9 +105,9 @@ def test_g_a_switch_to_a_smaller_model_compacts_before_sending_if_the_view_no_lo
     policy: str,
 ) -> None:
     offers = (offer("elide", 30_000), offer("leaf", 90_000), offer("summarize", 140_000))
-    now = situation(180_000, *offers, context=1_000_000, outside_tail=10)
+    now = example_context(180_000, *offers, context=1_000_000, outside_tail=10)
     assert isinstance(decide(now, SETTINGS, policy=policy), Keep)
-    switched = replace(now, limits=situation(0, context=128_000).limits)
+    switched = replace(now, limits=example_context(0, context=128_000).limits)
     decision = decide(switched, SETTINGS, policy=policy)
     assert isinstance(decision, Compact)
     assert decision.because.code == "wall"
@@ -115,39 +115,39 @@ def test_g_a_switch_to_a_smaller_model_compacts_before_sending_if_the_view_no_lo
 
 
 def test_g_a_switch_rederives_threshold_tail_and_runway_at_once() -> None:
-    now = situation(100_000, *OFFERS, context=200_000)
+    now = example_context(100_000, *OFFERS, context=200_000)
     assert decide(now, SETTINGS).because.facts["target"] == 85_000
-    larger = replace(now, limits=situation(0, context=400_000).limits)
+    larger = replace(now, limits=example_context(0, context=400_000).limits)
     assert decide(larger, SETTINGS).because.facts == {"prompt": 100_000, "threshold": 200_000}
 
 
 @pytest.mark.parametrize(("ceiling", "enough"), [(30_000, 20_400), (9_000, 0)], ids=["room", "no room"])
 def test_the_ceiling_leaves_room_under_itself_whatever_the_limits_say(ceiling: int, enough: int) -> None:
     settings = Settings(compression=CompressionSettings(max_view_tokens=ceiling))
-    decision = decide(situation(60_000, *OFFERS), settings, policy="never")
+    decision = decide(example_context(60_000, *OFFERS), settings, policy="never")
     assert isinstance(decision, Compact)
     assert (decision.enough, decision.below) == (enough, ceiling + 1)
 
 
 def test_a_ceiling_above_the_threshold_compacts_down_to_the_target() -> None:
     settings = Settings(compression=CompressionSettings(max_view_tokens=80_000))
-    decision = decide(situation(90_000, *OFFERS), settings, policy="never")
+    decision = decide(example_context(90_000, *OFFERS), settings, policy="never")
     assert isinstance(decision, Compact)
     assert decision.enough == 54_400
 
 
 def test_by_hand_takes_one_offer_if_all_are_doubtful() -> None:
-    now = situation(9_000, offer("summarize", -5), offer("elide", -9), forced=True)
+    now = example_context(9_000, offer("summarize", -5), offer("elide", -9), forced=True)
     assert steps(decide(now, SETTINGS)) == ["summarize"]
 
 
 def test_hygiene_compacts_around_a_policy_that_would_not() -> None:
     net = Settings(compression=CompressionSettings(hygiene=True))
-    now = situation(180_000, *OFFERS, context=200_000)
+    now = example_context(180_000, *OFFERS, context=200_000)
     assert isinstance(decide(now, SETTINGS, policy="never"), Keep)
     assert steps(decide(now, net, policy="never")) == ["elide", "summarize"]
-    assert decide(situation(180_000, context=200_000), net, policy="never").because.code != "policy-never", (
-        "it is not settled before the mechanisms were asked"
-    )
-    below = situation(160_000, *OFFERS, context=200_000)
+    assert (
+        decide(example_context(180_000, context=200_000), net, policy="never").because.code != "policy-never"
+    ), "it is not settled before the mechanisms were asked"
+    below = example_context(160_000, *OFFERS, context=200_000)
     assert decide(below, net, policy="never").because.code == "policy-never"

@@ -8,12 +8,17 @@ from msgspec.structs import replace
 
 from lowwater.core.decisions import Compact, DecisionContext, Keep, Past
 from lowwater.core.limits import Limits, derive_limits
-from lowwater.core.policies.history import after_compaction, after_failure, after_switch, after_turn
 from lowwater.core.policies.registry import POLICIES
-from lowwater.core.policies.safety import decide
+from lowwater.core.policies.safety_rules import (
+    after_compaction,
+    after_failure,
+    after_switch,
+    after_turn,
+    decide,
+)
 from lowwater.core.proposals import Proposal
 from lowwater.settings import CompressionSettings, Settings
-from lowwater.testing.situations import NOON, offer, situation
+from lowwater.testing.decision_contexts import NOON, example_context, offer
 
 SETTINGS = Settings()
 EVERY = pytest.mark.parametrize("policy", [policy.name for policy in POLICIES])
@@ -43,7 +48,7 @@ class Session:
     def prompt(self) -> int:
         return self.head + self.summary + self.output + self.text + self.tail
 
-    def situation(self) -> DecisionContext:
+    def decision_context(self) -> DecisionContext:
         middle = self.output + self.text
         left = min(3_000, middle + self.summary)
         offers: list[Proposal] = []
@@ -68,7 +73,7 @@ class Session:
         self.tail = min(grown, self.limits.tail)
         self.output += round((grown - self.tail) * self.tools)
         self.text += (grown - self.tail) - round((grown - self.tail) * self.tools)
-        now = self.situation()
+        now = self.decision_context()
         decision = decide(now, SETTINGS, policy=policy)
         if isinstance(decision, Compact):
             self.carry_out(now, decision, number)
@@ -104,7 +109,7 @@ def limits(context: int, **compression: float) -> Limits:
 
 @pytest.mark.parametrize("policy", ["runway", "prune-naive"])
 def test_hermes_when_pruning_alone_reaches_46k_of_96k_no_model_is_called(policy: str) -> None:
-    now = situation(97_000, offer("elide", 51_000), offer("summarize", 80_000), context=192_000)
+    now = example_context(97_000, offer("elide", 51_000), offer("summarize", 80_000), context=192_000)
     assert now.limits.threshold == 96_000
     decision = decide(now, SETTINGS, policy=policy)
     assert isinstance(decision, Compact)
@@ -135,7 +140,7 @@ def test_hermes_hygiene_does_not_fire_where_the_loop_compacts(threshold: float) 
     session = Session(derive_limits(200_000, compression))
     for number in range(400):
         session.turn(number, "runway")
-        gateway = decide(session.situation(), SETTINGS, policy="hygiene")
+        gateway = decide(session.decision_context(), SETTINGS, policy="hygiene")
         assert gateway.because.code == "below-hygiene"
     assert session.events
 
@@ -182,7 +187,7 @@ def test_lossless_a_livelock_cannot_put_off_what_is_due() -> None:
     past = after_failure(Past(fruitless=1, floor=69_000, fruitless_at=NOON, undelivered=60_000), at=NOON)
     kept = 0
     for seconds in range(0, 700, 5):
-        now = situation(70_000, offer("summarize", 50_000), past=past, at=NOON + seconds)
+        now = example_context(70_000, offer("summarize", 50_000), past=past, at=NOON + seconds)
         if isinstance(decide(now, SETTINGS), Compact):
             break
         kept += 1
@@ -198,13 +203,13 @@ def test_lossless_nothing_is_compacted_at_2_percent_of_a_million(
 ) -> None:
     offers = (offer("elide", 9_000), offer("leaf", 9_000), offer("summarize", 15_000))
     context = 1_000_000 if has_budget else 128_000
-    now = situation(20_000, *offers, context=context, has_budget=has_budget, outside_tail=outside_tail)
+    now = example_context(20_000, *offers, context=context, has_budget=has_budget, outside_tail=outside_tail)
     assert isinstance(decide(now, SETTINGS, policy=policy), Keep)
 
 
 def test_lossless_the_guards_hold_at_every_size_below_the_ceiling_of_a_million() -> None:
     for prompt in range(20_000, 600_000, 20_000):
-        now = situation(prompt, offer("leaf", 17_600), context=1_000_000, outside_tail=prompt - 1)
+        now = example_context(prompt, offer("leaf", 17_600), context=1_000_000, outside_tail=prompt - 1)
         assert isinstance(decide(now, SETTINGS, policy="guarded"), Keep)
 
 
@@ -212,7 +217,7 @@ def test_lossless_the_guards_hold_at_every_size_below_the_ceiling_of_a_million()
 def test_lossless_what_was_learned_of_one_model_does_not_leak_to_the_next(policy: str) -> None:
     offers = (offer("elide", 20_000), offer("leaf", 70_000), offer("summarize", 70_000))
     stuck = Past(fruitless=9, floor=108_000, fruitless_at=NOON, undelivered=10**6)
-    now = situation(110_000, *offers, outside_tail=90_000, past=stuck)
+    now = example_context(110_000, *offers, outside_tail=90_000, past=stuck)
     held = decide(now, SETTINGS, policy=policy)
     assert held.because.code == ("policy-never" if policy == "never" else "irreducible")
     switched = replace(now, past=after_switch(stuck))
@@ -221,7 +226,7 @@ def test_lossless_what_was_learned_of_one_model_does_not_leak_to_the_next(policy
 
 def test_lossless_one_deep_break_instead_of_many_small_ones() -> None:
     """A prune too small to matter waits for the summary; what is swept is swept in one event."""
-    decision = decide(situation(70_000, offer("elide", 900), offer("summarize", 50_000)), SETTINGS)
+    decision = decide(example_context(70_000, offer("elide", 900), offer("summarize", 50_000)), SETTINGS)
     assert isinstance(decision, Compact)
     assert len({step.mechanism for step in decision.proposals}) == 1
     runway = Session(limits(200_000), growth=1_500).run(600, "runway")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.core.policies.warnings import LEVELS, UsageWarning, Warned, level_of, warn
+from lowwater.core.limits import LEVELS, UsageWarning, Warned, level_of, warn
 from lowwater.settings import WarningLevels
 
 DEFAULT = WarningLevels()

@@ -4,9 +4,9 @@ import pytest
 
 from lowwater.core.decisions import Compact, Decision, Keep, Past
 from lowwater.core.policies.registry import POLICIES
-from lowwater.core.policies.safety import decide
+from lowwater.core.policies.safety_rules import decide
 from lowwater.settings import Settings
-from lowwater.testing.situations import NOON, offer, situation
+from lowwater.testing.decision_contexts import NOON, example_context, offer
 
 SETTINGS = Settings()
 EVERY = pytest.mark.parametrize("policy", [policy.name for policy in POLICIES])
@@ -21,26 +21,26 @@ def steps(decision: Decision) -> list[str]:
 @pytest.mark.parametrize("prompt", [112_000, 113_000, 300_000], ids=["at", "above", "far above"])
 def test_every_policy_compacts_at_the_wall_with_everything_that_helps(policy: str, prompt: int) -> None:
     offers = (offer("dedupe", 300), offer("elide", 20_000), offer("summarize", prompt - 20_000))
-    decision = decide(situation(prompt, *offers), SETTINGS, policy=policy)
+    decision = decide(example_context(prompt, *offers), SETTINGS, policy=policy)
     assert steps(decision) == ["dedupe", "elide", "summarize"]
     assert decision.because.code == "wall"
 
 
 def test_below_the_wall_the_policy_decides() -> None:
-    now = situation(111_999, offer("summarize", 90_000))
+    now = example_context(111_999, offer("summarize", 90_000))
     assert decide(now, SETTINGS, policy="never").because.code == "policy-never"
 
 
 @EVERY
 def test_a_cool_down_or_earlier_failures_never_block_the_wall(policy: str) -> None:
     past = Past(fruitless=30, floor=113_000, fruitless_at=NOON, failures=30, failed_at=NOON)
-    now = situation(113_000, offer("summarize", 90_000), messages=1, past=past)
+    now = example_context(113_000, offer("summarize", 90_000), messages=1, past=past)
     assert steps(decide(now, SETTINGS, policy=policy)) == ["summarize"]
 
 
 def test_while_the_middle_is_enough_the_tail_stays_whole() -> None:
     offers = (offer("summarize", 30_000), offer("shorten", 20_000), offer("summarize_all", 80_000))
-    decision = decide(situation(120_000, *offers), SETTINGS)
+    decision = decide(example_context(120_000, *offers), SETTINGS)
     assert steps(decision) == ["summarize"]
     assert isinstance(decision, Compact)
     assert decision.enough == 54_400
@@ -48,14 +48,14 @@ def test_while_the_middle_is_enough_the_tail_stays_whole() -> None:
 
 def test_outputs_in_the_tail_are_shortened_before_the_tail_is_summarised() -> None:
     offers = (offer("elide", 2_000), offer("summarize", 5_000), offer("shorten", 20_000))
-    decision = decide(situation(120_000, *offers, offer("summarize_all", 80_000)), SETTINGS)
+    decision = decide(example_context(120_000, *offers, offer("summarize_all", 80_000)), SETTINGS)
     assert steps(decision) == ["elide", "shorten", "summarize"]
     assert decision.because.code == "wall-into-tail"
 
 
 def test_the_tail_is_summarised_when_nothing_milder_fits() -> None:
     offers = (offer("elide", 2_000), offer("summarize", 5_000), offer("shorten", 4_000))
-    decision = decide(situation(120_000, *offers, offer("summarize_all", 80_000)), SETTINGS)
+    decision = decide(example_context(120_000, *offers, offer("summarize_all", 80_000)), SETTINGS)
     assert steps(decision) == ["elide", "shorten", "summarize_all"]
     assert isinstance(decision, Compact)
     assert decision.because.facts == {
@@ -70,7 +70,7 @@ def test_the_tail_is_summarised_when_nothing_milder_fits() -> None:
 
 def test_if_nothing_fits_the_plan_that_gets_furthest_is_tried() -> None:
     offers = (offer("elide", 2_000), offer("summarize", 5_000), offer("shorten", 40_000))
-    decision = decide(situation(300_000, *offers, offer("summarize_all", 150_000)), SETTINGS)
+    decision = decide(example_context(300_000, *offers, offer("summarize_all", 150_000)), SETTINGS)
     assert steps(decision) == ["elide", "shorten", "summarize_all"]
 
 
@@ -78,25 +78,27 @@ def test_what_did_not_fit_in_fact_goes_into_the_tail_next_time() -> None:
     """The estimate said that the middle was enough, and the compaction still ended above the wall."""
     offers = (offer("summarize", 30_000), offer("summarize_all", 80_000))
     past = Past(fruitless=1, floor=113_000, fruitless_at=NOON)
-    assert steps(decide(situation(113_000, *offers, past=past), SETTINGS)) == ["summarize_all"]
+    assert steps(decide(example_context(113_000, *offers, past=past), SETTINGS)) == ["summarize_all"]
 
 
 def test_after_a_fruitless_compaction_fitting_means_with_a_runway_to_spare() -> None:
     """Else the wall is reached again at every turn, and a model called each time."""
     offers = (offer("summarize", 2_500), offer("summarize_all", 80_000))
-    first = decide(situation(113_000, *offers), SETTINGS)
+    first = decide(example_context(113_000, *offers), SETTINGS)
     assert steps(first) == ["summarize"]
-    again = situation(113_000, *offers, past=Past(fruitless=1, floor=111_000, fruitless_at=NOON))
+    again = example_context(113_000, *offers, past=Past(fruitless=1, floor=111_000, fruitless_at=NOON))
     assert steps(decide(again, SETTINGS)) == ["summarize_all"]
 
 
 def test_while_the_summarizer_cools_down_edits_that_fit_come_first() -> None:
     offers = (offer("elide", 20_000), offer("summarize", 80_000))
-    cooling = situation(113_000, *offers, past=Past(failures=1, failed_at=NOON))
+    cooling = example_context(113_000, *offers, past=Past(failures=1, failed_at=NOON))
     assert steps(decide(cooling, SETTINGS)) == ["elide"]
-    too_little = situation(113_000, offer("elide", 900), offers[1], past=Past(failures=1, failed_at=NOON))
+    too_little = example_context(
+        113_000, offer("elide", 900), offers[1], past=Past(failures=1, failed_at=NOON)
+    )
     assert steps(decide(too_little, SETTINGS)) == ["elide", "summarize"]
-    by_hand = situation(113_000, *offers, past=Past(failures=1, failed_at=NOON), forced=True)
+    by_hand = example_context(113_000, *offers, past=Past(failures=1, failed_at=NOON), forced=True)
     assert steps(decide(by_hand, SETTINGS)) == ["elide", "summarize"]
 
 
@@ -104,21 +106,21 @@ def test_while_the_summarizer_cools_down_edits_that_fit_come_first() -> None:
     "offers", [(), (offer("elide", 0), offer("summarize", -900))], ids=["none", "useless"]
 )
 def test_what_cannot_be_made_to_fit_is_said_to_be_so(offers: tuple[()]) -> None:
-    decision = decide(situation(113_000, *offers), SETTINGS)
+    decision = decide(example_context(113_000, *offers), SETTINGS)
     assert isinstance(decision, Keep)
     assert decision.because.code == "does-not-fit"
     assert decision.because.facts == {"prompt": 113_000, "wall": 112_000}
 
 
 def test_a_mechanism_unknown_to_the_plans_helps_too() -> None:
-    assert steps(decide(situation(113_000, offer("native", 50_000)), SETTINGS)) == ["native"]
+    assert steps(decide(example_context(113_000, offer("native", 50_000)), SETTINGS)) == ["native"]
 
 
 def test_exactly_the_wall_does_not_fit_and_one_token_less_does() -> None:
     wide = offer("summarize_all", 80_000)
-    exact = situation(113_000, offer("summarize", 1_000), wide)
+    exact = example_context(113_000, offer("summarize", 1_000), wide)
     assert steps(decide(exact, SETTINGS)) == ["summarize_all"]
-    less = situation(113_000, offer("summarize", 1_001), wide)
+    less = example_context(113_000, offer("summarize", 1_001), wide)
     assert steps(decide(less, SETTINGS)) == ["summarize"]
 
 
@@ -133,16 +135,16 @@ def test_exactly_the_wall_does_not_fit_and_one_token_less_does() -> None:
 )
 def test_only_what_ended_at_the_wall_is_taken_for_hopeless(past: Past, expected: list[str]) -> None:
     offers = (offer("summarize", 30_000), offer("summarize_all", 80_000))
-    assert steps(decide(situation(113_000, *offers, past=past), SETTINGS)) == expected
+    assert steps(decide(example_context(113_000, *offers, past=past), SETTINGS)) == expected
 
 
 def test_by_hand_at_the_wall_makes_it_fit() -> None:
     offers = (offer("summarize", 500), offer("summarize_all", 80_000))
-    assert steps(decide(situation(112_000, *offers, forced=True), SETTINGS)) == ["summarize"]
-    assert steps(decide(situation(112_500, *offers, forced=True), SETTINGS)) == ["summarize_all"]
-    assert steps(decide(situation(112_000, offers[1], forced=True), SETTINGS)) == ["summarize_all"]
+    assert steps(decide(example_context(112_000, *offers, forced=True), SETTINGS)) == ["summarize"]
+    assert steps(decide(example_context(112_500, *offers, forced=True), SETTINGS)) == ["summarize_all"]
+    assert steps(decide(example_context(112_000, offers[1], forced=True), SETTINGS)) == ["summarize_all"]
 
 
 def test_by_hand_at_the_wall_spares_the_tail_while_the_middle_is_enough() -> None:
     offers = (offer("elide", 5_000), offer("shorten", 5_000), offer("summarize", 20_000))
-    assert steps(decide(situation(112_000, *offers, forced=True), SETTINGS)) == ["elide", "summarize"]
+    assert steps(decide(example_context(112_000, *offers, forced=True), SETTINGS)) == ["elide", "summarize"]

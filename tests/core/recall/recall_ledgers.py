@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from lowwater.core.entries import Compacted, Entry, KeptRange, Numbers, SummarizedSpan, ViewItem
 from lowwater.core.ledger import Ledger, Numbered
 from lowwater.core.recall.expand import expand
-from lowwater.core.recall.recalled import Child, Expansion
+from lowwater.core.recall.recalled import Expansion, ExpansionLine
 from lowwater.core.sequences import AppendOnlyList, LazySequence
 from lowwater.core.view import Summary
 from lowwater.testing.views import Script
@@ -28,10 +28,10 @@ def kept(first: int, last: int) -> KeptRange:
 
 
 def compact(ledger: Ledger, *stands: ViewItem) -> Ledger:
-    return ledger.append(Compacted(at=1.0, mechanisms=("summarize",), stands=stands))
+    return ledger.append(Compacted(at=1.0, mechanisms=("summarize",), items=stands))
 
 
-def leaves(ledger: Ledger, child: Child) -> list[int]:
+def leaves(ledger: Ledger, child: ExpansionLine) -> list[int]:
     if child.kind == "message":
         (only,) = child.sources
         return [only.first]
@@ -40,7 +40,7 @@ def leaves(ledger: Ledger, child: Child) -> list[int]:
     return [number for below in expansion.children for number in leaves(ledger, below)]
 
 
-def check_level(expansion: Expansion, child: Child) -> None:
+def check_level(expansion: Expansion, child: ExpansionLine) -> None:
     firsts = [below.sources[0].first for below in expansion.children]
     assert firsts == sorted(set(firsts))
     assert all(below.sources != child.sources or child.messages == 1 for below in expansion.children)
@@ -48,10 +48,10 @@ def check_level(expansion: Expansion, child: Child) -> None:
     assert expansion.tokens == sum(below.tokens for below in expansion.children)
 
 
-def in_view(summary: Summary) -> Child:
+def in_view(summary: Summary) -> ExpansionLine:
     handle = ",".join(f"{span.first}-{span.last}" for span in summary.sources)
     messages = sum(span.last - span.first + 1 for span in summary.sources)
-    return Child(
+    return ExpansionLine(
         kind="summary",
         handle=f"lw:{handle}",
         who="summary",

@@ -9,21 +9,21 @@ from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.core.entries import Appended, Compacted, KeptRange, Numbers, SummarizedSpan
 from lowwater.core.formats.codec import decode_messages
 from lowwater.core.ledger import Ledger
-from lowwater.core.recall.search import Room
+from lowwater.core.recall.search import RecallRoom
 from lowwater.session.recall_tools import RecallTools
 from tests.generated import generate_session
 
 O200K = tokenizer_for("o200k")
-ENDLESS = Room(each=1_000_000, left=1_000_000)
+ENDLESS = RecallRoom(each=1_000_000, left=1_000_000)
 REFUSED = "Nothing recalled: "
 
 
-def tools_for(ledger: Ledger, room: Room = ENDLESS, **options: Any) -> RecallTools:
+def tools_for(ledger: Ledger, room: RecallRoom = ENDLESS, **options: Any) -> RecallTools:
     return RecallTools(lambda: ledger, tokenizer=O200K, room=lambda: room, **options)
 
 
-def within(tokens: int) -> Room:
-    return Room(each=tokens, left=1_000_000)
+def within(tokens: int) -> RecallRoom:
+    return RecallRoom(each=tokens, left=1_000_000)
 
 
 def expand(ledger: Ledger, tokens: int = 1_000_000, **arguments: Any) -> str:
@@ -51,5 +51,5 @@ def recorded_ledger() -> Ledger:
             for first, end in ((1, 2), (last + 1, len(messages)))
         ]
         stands = (kept[0], summary, kept[1])
-        ledger = ledger.append(Compacted(at=1.0, mechanisms=("summarize",), stands=stands))
+        ledger = ledger.append(Compacted(at=1.0, mechanisms=("summarize",), items=stands))
     return ledger

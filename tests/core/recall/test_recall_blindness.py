@@ -14,7 +14,7 @@ from lowwater.core.stored import Append, Hit
 from lowwater.errors import BadInput
 from lowwater.stores.memory import MemoryStore
 from lowwater.testing.views import Script
-from tests.cli.running import told
+from tests.cli.command_runner import told
 from tests.core.recall.recall_ledgers import compact, kept, summed
 from tests.core.recall.recall_parts import search, tools_for
 

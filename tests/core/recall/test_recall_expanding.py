@@ -5,7 +5,7 @@ import pytest
 from lowwater.core.entries import Rewound
 from lowwater.core.ledger import Ledger
 from lowwater.core.recall.expand import expand
-from lowwater.core.recall.recalled import text_of
+from lowwater.core.recall.recalled import recalled_text
 from lowwater.core.recall.search import recall
 from lowwater.errors import BadInput
 from tests.core.recall.recall_ledgers import Elsewhere, compact, kept, summed, talk
@@ -28,7 +28,7 @@ def test_a_deep_summary_leads_to_the_summaries_it_was_made_of_and_the_messages_b
         ("lw:1-8", "summary", 8, "Early things."),
         ("lw:9", "message", 1, "Ask 5."),
         ("lw:10-16", "summary", 7, "Later."),
-        *((f"lw:{n}", "message", 1, text_of(ledger.message(n))) for n in (17, 18, 19)),
+        *((f"lw:{n}", "message", 1, recalled_text(ledger.message(n))) for n in (17, 18, 19)),
     ]
     assert expansion.text == "## Goal\n- All of it."
     assert [child.handle for child in expand(ledger, "lw:1-8").children] == [f"lw:{n}" for n in range(1, 9)]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.core.recall.search import Room
+from lowwater.core.recall.search import RecallRoom
 from lowwater.testing.strategies import ledgers
 from lowwater.testing.views import Script
 from tests.core.recall.recall_parts import O200K, REFUSED, tools_for
@@ -91,7 +91,7 @@ GIVEN = st.fixed_dictionaries(
     st.integers(-5, 600),
 )
 def test_whatever_a_model_sends_is_answered_within_the_room(ledger, name, arguments, tokens) -> None:
-    answer = tools_for(ledger, Room(each=tokens, left=tokens)).handle(name, arguments)
+    answer = tools_for(ledger, RecallRoom(each=tokens, left=tokens)).handle(name, arguments)
     assert isinstance(answer, str)
     assert answer.strip()
     assert O200K.count(answer) <= max(tokens, 150), "a refusal is one short sentence"

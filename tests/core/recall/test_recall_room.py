@@ -12,8 +12,8 @@ from lowwater.core.entries import Appended
 from lowwater.core.ledger import Ledger
 from lowwater.core.limits import derive_limits
 from lowwater.core.policies.registry import policy_named
-from lowwater.core.recall.search import Room, room_for, room_in
-from lowwater.core.tokens.calibration import Calibration
+from lowwater.core.recall.search import RecallRoom, recall_room, room_in
+from lowwater.core.tokens.counting import Calibration
 from lowwater.core.turns.decision_context import limits_for
 from lowwater.core.turns.state import Route, Setup, State
 from lowwater.session.recall_tools import RecallTools
@@ -93,12 +93,12 @@ def test_a_line_too_long_to_fit_is_cut_within_and_lines_are_kept_whole_otherwise
 
 def test_room_is_a_share_of_the_context_and_never_beyond_the_wall() -> None:
     large, small = (derive_limits(context, CompressionSettings()) for context in (1_000_000, 100_000))
-    assert 24_900 < room_for(large, prompt=0).each <= 25_000
-    assert 9_900 < room_for(small, prompt=0).each <= 10_000
+    assert 24_900 < recall_room(large, prompt=0).each <= 25_000
+    assert 9_900 < recall_room(small, prompt=0).each <= 10_000
     # 256 tokens stay free for answers that say there is no room, and a prompt must stay below the wall.
-    assert room_for(small, prompt=small.wall - 557).left == 300
-    assert room_for(small, prompt=small.wall - 557, scale=1.5).left == 200
-    assert room_for(small, prompt=small.wall + 1).left == 0
+    assert recall_room(small, prompt=small.wall - 557).left == 300
+    assert recall_room(small, prompt=small.wall - 557, scale=1.5).left == 200
+    assert recall_room(small, prompt=small.wall + 1).left == 0
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_room_is_a_share_of_the_context_and_never_beyond_the_wall() -> None:
         (0, 0, 20_000),
     ],
 )
-def test_a_session_gives_as_much_room_as_passes_its_door(share, most, each) -> None:
+def test_a_session_gives_as_much_room_as_may_arrive(share, most, each) -> None:
     registry = load_registry()
     route, door = (
         Route(model="claude-haiku-4-5"),
@@ -135,7 +135,7 @@ def test_a_session_gives_as_much_room_as_passes_its_door(share, most, each) -> N
 
 def test_answers_to_one_message_share_what_is_left_to_the_wall(recorded) -> None:
     given = [recorded]
-    tools = RecallTools(lambda: given[0], tokenizer=O200K, room=lambda: Room(each=1_500, left=4_000))
+    tools = RecallTools(lambda: given[0], tokenizer=O200K, room=lambda: RecallRoom(each=1_500, left=4_000))
     calls = [tools.handle("lowwater_expand", {"handle": "lw:1-90", "around": "return"}) for _ in range(6)]
     assert sum(O200K.count(answer) for answer in calls if not answer.startswith(REFUSED)) <= 4_000
     assert calls[-1].startswith(f"{REFUSED}there is no room left")

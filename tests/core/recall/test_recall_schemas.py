@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 
 from lowwater.core.ledger import Ledger
-from lowwater.core.recall.recalled import offers_recall
+from lowwater.core.tools import offers_recall
 from lowwater.testing.legality import refusal_of
 from lowwater.testing.views import Script
 from tests.core.recall.recall_parts import tools_for

@@ -12,8 +12,8 @@ from lowwater.core.ledger import Ledger
 from lowwater.core.limits import derive_limits
 from lowwater.core.messages import Message
 from lowwater.core.recall.expand import expand
-from lowwater.core.recall.recalled import Child, text_of
-from lowwater.core.recall.search import recall, room_for
+from lowwater.core.recall.recalled import ExpansionLine, recalled_text
+from lowwater.core.recall.search import recall, recall_room
 from lowwater.core.view import Summary
 from lowwater.session.library import Lowwater
 from lowwater.session.recall_tools import RecallTools
@@ -55,7 +55,7 @@ def ledger(request) -> Ledger:
     return play(request.param).ledger
 
 
-def leaves(ledger: Ledger, child: Child) -> Iterator[int]:
+def leaves(ledger: Ledger, child: ExpansionLine) -> Iterator[int]:
     if child.kind == "message":
         yield child.sources[0].first
         return
@@ -91,8 +91,8 @@ def test_a_full_sweep_makes_levels_that_can_be_walked() -> None:
 
 
 def test_every_handle_a_model_reads_is_one_it_can_expand(ledger) -> None:
-    room = room_for(derive_limits(CONTEXT, CompressionSettings()), prompt=0)
-    text = "\n".join(text_of(item.message) for item in ledger.view.items)
+    room = recall_room(derive_limits(CONTEXT, CompressionSettings()), prompt=0)
+    text = "\n".join(recalled_text(item.message) for item in ledger.view.items)
     handles = re.findall(r"recall (lw:\d+)", text) + re.findall(r"stands for messages? (\d+ to \d+)", text)
     for handle in handles:
         tools = RecallTools(lambda: ledger, tokenizer=tokenizer_for("o200k"), room=lambda: room)

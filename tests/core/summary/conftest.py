@@ -9,7 +9,7 @@ import pytest
 from lowwater.core.messages import AnyPart, Message, Text, ToolCall, ToolResult
 from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest
-from lowwater.core.summary.template import Outline, parse
+from lowwater.core.summary.template import SummaryOutline, parse
 from lowwater.testing.fakes import WordTokenizer
 
 
@@ -58,7 +58,7 @@ def talk() -> Talk:
 
 
 @pytest.fixture
-def summarised(tokenizer: WordTokenizer) -> Callable[[SummaryRequest], Outline]:
+def summarised(tokenizer: WordTokenizer) -> Callable[[SummaryRequest], SummaryOutline]:
     return lambda request: parse(extract(request, tokenizer))
 
 

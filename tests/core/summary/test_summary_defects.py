@@ -3,7 +3,7 @@
 import pytest
 
 from lowwater.core.summary.extractive import extract
-from lowwater.core.summary.framing import frame
+from lowwater.core.summary.frame import frame
 from lowwater.core.summary.request import Written
 from lowwater.core.summary.template import Section, parse
 from lowwater.core.summary.transcript import transcript_for

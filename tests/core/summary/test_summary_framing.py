@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowwater.core.entries import Numbers
-from lowwater.core.summary.framing import frame, static_marker, unframe
+from lowwater.core.summary.frame import frame, static_marker, unframe
 from lowwater.core.summary.template import Section, parse
 from lowwater.testing.strategies.transcripts import texts
 

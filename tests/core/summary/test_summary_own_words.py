@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from lowwater import Lowwater
-from lowwater.core.mechanisms.editing import newest_user, turn_start
+from lowwater.core.mechanisms.edits import newest_user, turn_start
 from lowwater.core.messages import Message, Text, ToolResult
 from lowwater.core.summary.activity import own_words
 from lowwater.core.view import Original, Summary

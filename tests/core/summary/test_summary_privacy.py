@@ -2,13 +2,13 @@
 
 from msgspec.structs import replace
 
-from lowwater.core.groups import Span
 from lowwater.core.mechanisms.spans import replace_span
+from lowwater.core.messages import Span
 from lowwater.core.summary.critical import critical_references
 from lowwater.core.summary.extractive import Extractive, extract
-from lowwater.core.summary.framing import frame, static_marker, unframe
+from lowwater.core.summary.frame import frame, static_marker, unframe
 from lowwater.core.summary.request import CachedPrefix, SummaryRequest, Written
-from lowwater.core.summary.safety import concealed
+from lowwater.core.summary.sanitize import concealed
 from lowwater.core.summary.validation import validate
 from lowwater.core.view import Summary
 from lowwater.testing.fakes import WordTokenizer
@@ -100,7 +100,7 @@ def test_what_stands_in_a_view_holds_no_secret() -> None:
 
 def test_what_is_ridden_on_stays_as_it_is() -> None:
     riding = CachedPrefix(format="anthropic", body=KEY.encode(), since=tuple(talk().messages))
-    read = concealed(request(riding=riding))
-    assert read.riding is riding
-    assert KEY not in repr(replace(read, riding=None))
+    read = concealed(request(cached_prefix=riding))
+    assert read.cached_prefix is riding
+    assert KEY not in repr(replace(read, cached_prefix=None))
     assert concealed(read) is read

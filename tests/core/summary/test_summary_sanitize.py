@@ -2,7 +2,7 @@
 
 import pytest
 
-from lowwater.core.summary.safety import NO_SUCH_MESSAGE, as_label, whole_characters, with_known_handles
+from lowwater.core.summary.sanitize import NO_SUCH_MESSAGE, as_label, whole_characters, with_known_handles
 
 KNOWN = frozenset(range(10, 21))
 

@@ -46,7 +46,7 @@ def test_arguments_and_text_have_their_limits(talk, transcript):
     assert len(called) <= 400
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(messages=conversations(), budget=st.integers(0, 300))
 def test_the_whole_input_is_bounded(messages, budget):
     request = SummaryRequest(messages=tuple(messages), max_tokens=100)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lowwater.core.groups import legal_cuts
+from lowwater.core.messages import legal_cuts
 from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest
 from lowwater.core.summary.template import Section, outline, parse, render
@@ -39,14 +39,14 @@ def summary_of(messages, *, budget=AMPLE, previous="", focus=""):
     return extract(request, COUNT)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(kind=KINDS, seed=SEEDS, turns=st.integers(2, 15), budget=st.integers(50, 3_000))
 def test_updating_with_nothing_new_changes_nothing(kind, seed, turns, budget):
     first = summary_of(generate_session(kind, seed=seed, turns=turns).messages, budget=budget)
     assert summary_of((), budget=budget, previous=first) == first
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(kind=KINDS, seed=SEEDS, turns=st.integers(6, 20), share=st.floats(0.2, 0.8))
 def test_constraints_and_files_of_the_previous_summary_survive(kind, seed, turns, share):
     messages = generate_session(kind, seed=seed, turns=turns).messages
@@ -71,7 +71,7 @@ def paths(summary):
     return found
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(messages=conversations(), budget=st.integers(0, 400), focus=st.sampled_from(["", "the parser"]))
 def test_a_summary_is_never_longer_than_its_budget(messages, budget, focus):
     text = summary_of(messages, budget=budget, focus=focus)
@@ -79,7 +79,7 @@ def test_a_summary_is_never_longer_than_its_budget(messages, budget, focus):
     assert COUNT.count(summary_of(messages, budget=budget // 2, previous=text)) <= budget // 2
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(kind=KINDS, seed=SEEDS, turns=st.integers(2, 20), budget=st.integers(0, 1_500))
 def test_a_summary_of_a_session_is_never_longer_than_its_budget(kind, seed, turns, budget):
     assert (
@@ -88,7 +88,7 @@ def test_a_summary_of_a_session_is_never_longer_than_its_budget(kind, seed, turn
     )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(messages=conversations(), budget=st.integers(0, 2_000))
 def test_the_same_request_gives_the_same_text(messages, budget):
     assert summary_of(messages, budget=budget) == summary_of(list(messages), budget=budget)

@@ -12,13 +12,13 @@ from lowwater.session.library import Lowwater
 from lowwater.session.request import PreparedRequest
 from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, Settings
+from lowwater.testing.exchanges import exchanges
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
 from lowwater.testing.invariants import AT_THE_WALL, Protected, Watch
 from lowwater.testing.legality import refusal_of
-from lowwater.testing.playing import exchanges
 from lowwater.testing.provider.answers import Spoken
 from lowwater.testing.provider.anthropic import MessagesDialect
-from lowwater.testing.provider.prompt import Ids, Incoming, first_refusal, quarter
+from lowwater.testing.provider.prompt import Ids, ReceivedRequest, first_refusal, quarter
 
 
 class Conversation(NamedTuple):
@@ -139,10 +139,10 @@ class Claude:
         assert self.refuses(request, **fields) == ""
         return self._dialect.reply(answer, self._incoming(request, fields))
 
-    def _incoming(self, request: PreparedRequest, fields: dict[str, Any]) -> Incoming:
+    def _incoming(self, request: PreparedRequest, fields: dict[str, Any]) -> ReceivedRequest:
         body = {"model": self.model, "max_tokens": 4_000, **request.as_anthropic(), **fields}
         headers = {"x-api-key": "k", "anthropic-version": "2023-06-01"}
-        return Incoming(headers=headers, size=0, body=body, context_length=1_000_000, count=quarter)
+        return ReceivedRequest(headers=headers, size=0, body=body, context_length=1_000_000, count=quarter)
 
 
 @pytest.fixture

@@ -5,8 +5,7 @@ from msgspec.structs import replace
 
 from lowwater.adapters.models import load_registry
 from lowwater.core.api_calls import Response, Usage
-from lowwater.core.cache.belief import expected_usage
-from lowwater.core.cache.layout import Layout
+from lowwater.core.cache.belief import Layout, expected_usage
 from lowwater.core.ledger import Ledger
 from lowwater.core.messages import Message
 from lowwater.core.models.model import Cliff, Period, Prices
@@ -14,10 +13,10 @@ from lowwater.core.models.registry import Registry
 from lowwater.core.summary.request import Written
 from lowwater.core.turns.cache import finish_call
 from lowwater.core.turns.costs import cost_of_answer, cost_of_written
-from lowwater.core.turns.learning import learn
-from lowwater.core.turns.state import Call, Route, State, Totals
+from lowwater.core.turns.reported_usage import learn
+from lowwater.core.turns.state import PendingCall, Route, State, Totals
 from lowwater.session.factories import calibration_for
-from tests.core.costs.layouts import layout_of
+from tests.core.cache.layouts import layout_of
 
 FOUND = load_registry().find("claude-haiku-4-5")
 LOW = Prices(input=1_000_000, cache_read=100_000, cache_write=1_250_000, output=5_000_000)
@@ -46,16 +45,16 @@ def response(usage: Usage | None = OWN, **fields: object) -> Response:
 
 def calling(at: float, layout: Layout = LAYOUT, state: State = STATE) -> State:
     expected = expected_usage(state.belief, layout, state.model, at)
-    call = Call(
+    call = PendingCall(
         at=at,
         layout=layout,
         expected=expected,
-        outside=0,
+        newest_outside_tail=0,
         model=state.model,
         counted=layout.total,
         removed=0,
         removed_before=0,
-        bought=0,
+        compaction_surcharge=0,
     )
     return replace(state, call=call)
 
@@ -66,7 +65,7 @@ def test_every_call_that_was_billed_counts_at_the_price_of_its_own_size() -> Non
     assert told.totals == Totals(
         turns=1, prompt=253_000, cache_read=100_000, output=1_300, cost=OWN_COST + BESIDE_COST
     )
-    assert told.reported == 103_000, "the prompt that gave the answer"
+    assert told.reported_prompt == 103_000, "the prompt that gave the answer"
 
 
 def test_the_moment_of_the_call_decides_the_price() -> None:

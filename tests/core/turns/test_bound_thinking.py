@@ -7,14 +7,13 @@ from msgspec.structs import replace
 
 from lowwater.adapters.models import load_registry
 from lowwater.core.entries import Appended, Compacted
-from lowwater.core.groups import Span
 from lowwater.core.ledger import Ledger
 from lowwater.core.mechanisms import native
 from lowwater.core.mechanisms.reasoning import strip_behind
+from lowwater.core.messages import Span
 from lowwater.core.policies.registry import policy_named
 from lowwater.core.strict_json import write_json
-from lowwater.core.turns.state import Route, Setup, State
-from lowwater.core.turns.summaries import Ladder, SummarizerBackoff
+from lowwater.core.turns.state import Ladder, Route, Setup, State, SummarizerBackoff
 from lowwater.core.turns.thinking import (
     drops_thinking,
     first_unbound,
@@ -93,7 +92,7 @@ def test_the_provider_drops_it_only_where_it_can_and_is_asked(thinking: Any, bou
     after = strip_unbound(state, setup, 1.0)
     left = sum(len(message.thinking) for message in after.ledger.view.messages)
     assert left == (6 if drops else 0)
-    assert after.unbound == (0 if drops else None), (
+    assert after.thinking_unbound_above == (0 if drops else None), (
         "what is left in is remembered, for a request that cannot ask"
     )
 
@@ -141,7 +140,7 @@ def test_the_answer_that_opens_the_running_loop_gets_its_thinking_back_for_a_bud
     if restored:
         assert left[1].message == items[3].message, "as it was, signature and all"
         assert left[1].tokens == items[3].tokens
-    ledger = state.ledger.append(Compacted(at=1.0, mechanisms=("leaf",), stands=view_items(left)))
+    ledger = state.ledger.append(Compacted(at=1.0, mechanisms=("leaf",), items=view_items(left)))
     assert is_thinking_refused(replace(state, ledger=ledger)) is (thinking == BUDGET and not restored)
 
 

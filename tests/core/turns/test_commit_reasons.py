@@ -4,7 +4,7 @@ import pytest
 
 from lowwater.core.decisions import Reason
 from lowwater.core.events import Phase
-from lowwater.core.policies.explanations import sentence
+from lowwater.core.policies.explanations import reason_sentence
 from lowwater.core.turns.commit import actual_reason
 from lowwater.core.turns.compaction import CompactionResult
 
@@ -20,7 +20,7 @@ def test_a_prune_that_fell_short_of_what_it_promised_is_not_said_to_have_suffice
     came = actual_reason(SUFFICES, CompactionResult(items=(), phases=phases, summaries=1), prompt=70_000)
     assert came.code == "prune-falls-short"
     assert came.facts["pruned"] == 61_000
-    assert "pruning alone should leave 61,000, more than the 54,400" in sentence(came)
+    assert "pruning alone should leave 61,000, more than the 54,400" in reason_sentence(came)
 
 
 @pytest.mark.parametrize("summaries", [0, 1])

@@ -30,7 +30,6 @@ EVERY_POLICY = pytest.mark.parametrize("policy", [policy.name for policy in POLI
 SAMPLE = settings(
     max_examples=3,
     derandomize=True,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
 )
 THOUSANDS = settings(SAMPLE, max_examples=130)

@@ -7,10 +7,10 @@ import pytest
 
 from lowwater import Lowwater
 from lowwater.core.entries import Appended
-from lowwater.core.groups import Span
 from lowwater.core.ledger import Ledger
 from lowwater.core.mechanisms.spans import repeat_newest_user, replace_span
 from lowwater.core.mechanisms.truncate import squeeze
+from lowwater.core.messages import Span
 from lowwater.core.summary.template import Section
 from lowwater.core.view import Item, Summary
 from lowwater.testing.views import Script, making, size

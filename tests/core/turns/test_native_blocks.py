@@ -75,7 +75,9 @@ def followed(model: str, block: bytes = BLOCK) -> State:
 
 def sent(state: State) -> PreparedRequest:
     tools = b'[{"name":"bash","input_schema":{"type":"object"}}]'
-    return PreparedRequest(messages=tuple(state.ledger.view.messages), told="anthropic", tools=tools)
+    return PreparedRequest(
+        messages=tuple(state.ledger.view.messages), detected_format="anthropic", tools=tools
+    )
 
 
 def test_what_the_block_stands_for_leaves_the_view_and_stays_in_the_ledger() -> None:

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from lowwater.session.library import Lowwater
+from lowwater.testing.exchanges import exchanges
 from lowwater.testing.fakes import RecordingSink
-from lowwater.testing.playing import exchanges
 from lowwater.testing.provider import Provider, Seen
 from lowwater.testing.provider.anthropic import pieces
 from lowwater.testing.provider.caches import InstantMarkedCache

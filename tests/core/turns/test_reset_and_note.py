@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lowwater.core.policies.registry import POLICIES
-from lowwater.core.turns.commit import NOTE
+from lowwater.core.turns.arrival import NOTE
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from tests.generated import generate_session

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lowwater.core.turns.summaries import Ladder
+from lowwater.core.turns.state import Ladder
 from lowwater.session.library import Lowwater
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock, ScriptedSummarizer, write
@@ -62,7 +62,7 @@ class Rider(ScriptedSummarizer):
     model = "claude-opus-4-5"
 
 
-def test_a_summary_that_rides_is_shown_what_the_same_call_brought() -> None:
+def test_a_summary_on_the_cached_prefix_is_shown_what_the_same_call_brought() -> None:
     rider = Rider(*[write("no")] * 9)
     ceiling = Settings(compression=CompressionSettings(max_view_tokens=32_000))
     session = Lowwater(
@@ -86,7 +86,7 @@ def test_a_summary_that_rides_is_shown_what_the_same_call_brought() -> None:
     )
     brought = [*messages[:60], {"role": "user", "content": "next"}, {"role": "assistant", "content": "done"}]
     session.prepare([*brought, *messages[60:], {"role": "user", "content": "and?"}])
-    riding = [request.riding for request in rider.requests if request.riding is not None]
+    riding = [request.cached_prefix for request in rider.requests if request.cached_prefix is not None]
     assert riding, "the cache is warm, so extending the last request is cheapest"
     assert any("step 35" in message.text for message in riding[0].since)
 

@@ -7,17 +7,9 @@ import pytest
 
 from lowwater.core.messages import Message, Text, ToolCall, ToolResult
 from lowwater.core.summary.request import SummaryRequest, Written
-from lowwater.core.turns.effects import Failure, Outcome, Summarize
-from lowwater.core.turns.summaries import (
-    EXTRACTIVE,
-    MARKER,
-    REPAIRABLE,
-    Ladder,
-    ObtainedSummary,
-    SummarizerBackoff,
-    need_for,
-    obtain,
-)
+from lowwater.core.turns.effects import Failure, Summarize, SummaryOutcome
+from lowwater.core.turns.state import Ladder, SummarizerBackoff
+from lowwater.core.turns.summaries import EXTRACTIVE, MARKER, REPAIRABLE, ObtainedSummary, need_for, obtain
 from lowwater.testing.fakes import WordTokenizer
 
 WORDS = WordTokenizer()
@@ -80,7 +72,7 @@ class Played:
 
     def __init__(
         self,
-        outcomes: dict[int, Sequence[Outcome]],
+        outcomes: dict[int, Sequence[SummaryOutcome]],
         *,
         must: bool = False,
         max_tokens: int = 600,
@@ -133,7 +125,7 @@ def test_the_first_good_summary_is_taken() -> None:
     ids=["failed once", "network once", "failed twice", "no access", "too late", "refused"],
 )
 def test_a_failure_is_retried_where_that_may_help_and_then_another_model_is_asked(
-    outcomes: dict[int, Sequence[Outcome]], rungs: list[int]
+    outcomes: dict[int, Sequence[SummaryOutcome]], rungs: list[int]
 ) -> None:
     played = Played(outcomes)
     assert (played.by, played.rungs) == ("good", rungs)
@@ -250,7 +242,7 @@ def test_time_is_shared_by_those_who_may_still_be_asked() -> None:
 
 def test_the_best_of_the_weak_goes_on_or_none_as_the_setting_says() -> None:
     # So little room that nothing can be repaired and nothing extracted.
-    weaker: dict[int, Sequence[Outcome]] = {
+    weaker: dict[int, Sequence[SummaryOutcome]] = {
         0: [WEAK],
         1: [Written(text=WEAK.text + PATHS[0], by="weak but one")],
     }

@@ -231,7 +231,7 @@ def test_the_cache_may_be_named(chat_draft: Any, send: Any) -> None:
 
 
 def test_a_cache_by_an_unknown_name_is_refused() -> None:
-    with pytest.raises(ValueError, match="'nope' is no cache: name one of anthropic, automatic, "):
+    with pytest.raises(ValueError, match="'nope' is not a cache: use one of anthropic, automatic, "):
         Provider(caching="nope")
 
 

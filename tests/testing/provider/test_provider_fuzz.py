@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lowwater.testing.provider import Say, Think
 from lowwater.testing.provider.anthropic import MessagesDialect
 from lowwater.testing.provider.openai import ChatDialect
-from lowwater.testing.provider.prompt import Dialect, Ids, Incoming, first_refusal, quarter
+from lowwater.testing.provider.prompt import Dialect, Ids, ReceivedRequest, first_refusal, quarter
 
 SCALARS = (
     st.none() | st.booleans() | st.integers(-2, 2**40) | st.floats(allow_nan=False) | st.text(max_size=3)
@@ -40,13 +40,13 @@ def replaced(body: Any, path: tuple[Any, ...], value: object) -> Any:
 
 
 def decide(dialect: Dialect, body: Any, headers: dict[str, str]) -> None:
-    incoming = Incoming(headers=headers, size=1, body=body, context_length=10_000, count=quarter)
+    incoming = ReceivedRequest(headers=headers, size=1, body=body, context_length=10_000, count=quarter)
     if first_refusal(dialect.rules, incoming) is None:
         for answer in (Say("ok"), Think("hm")):
             assert list(dialect.events(dialect.reply(answer, incoming), incoming))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 @pytest.mark.parametrize("name", ["messages", "chat"])
 def test_any_value_anywhere_is_answered_or_refused(

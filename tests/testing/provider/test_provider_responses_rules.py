@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowwater.testing.provider import Say, Think
-from lowwater.testing.provider.prompt import Ids, Incoming, Refusal, first_refusal, quarter
+from lowwater.testing.provider.prompt import Ids, ReceivedRequest, Refusal, first_refusal, quarter
 from lowwater.testing.provider.responses_api import ResponsesDialect
 from tests.testing.provider.responses_draft import HEADERS, draft, sealed
 
@@ -23,7 +23,7 @@ def dialect() -> ResponsesDialect:
 
 
 def refusal(body: Any, *, context: int = 50_000, headers: Any = None, problem: str = "") -> Refusal | None:
-    incoming = Incoming(
+    incoming = ReceivedRequest(
         headers=HEADERS if headers is None else headers,
         size=1,
         body=body,
@@ -180,7 +180,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(found for step, held in steps for found in places(held, (*path, step)))]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_any_value_anywhere_is_answered_or_refused(data: st.DataObject) -> None:
     body = draft() | OPTIONS
@@ -192,7 +192,7 @@ def test_any_value_anywhere_is_answered_or_refused(data: st.DataObject) -> None:
             holder = holder[step]
         holder[last] = data.draw(VALUES)
     speaker = dialect()
-    incoming = Incoming(headers=HEADERS, size=1, body=body, context_length=10_000, count=quarter)
+    incoming = ReceivedRequest(headers=HEADERS, size=1, body=body, context_length=10_000, count=quarter)
     if first_refusal(speaker.rules, incoming) is None:
         for answer in (Say("ok"), Think("hm")):
             assert list(speaker.events(speaker.reply(answer, incoming), incoming))

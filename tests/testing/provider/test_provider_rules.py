@@ -7,7 +7,7 @@ import pytest
 
 from lowwater.testing.provider.anthropic import MessagesDialect
 from lowwater.testing.provider.openai import ChatDialect
-from lowwater.testing.provider.prompt import Ids, Incoming, Violation, first_refusal
+from lowwater.testing.provider.prompt import Ids, ReceivedRequest, Violation, first_refusal
 from tests.testing.provider import test_provider_anthropic_compaction as anthropic_compaction
 from tests.testing.provider import test_provider_anthropic_conversation as anthropic_conversation
 from tests.testing.provider import test_provider_anthropic_limits as anthropic_limits
@@ -60,21 +60,23 @@ def test_a_provider_s_rules_have_names_of_their_own() -> None:
 
 
 def test_the_first_rule_broken_is_the_one_reported() -> None:
-    def quiet(incoming: Incoming) -> Any:
+    def quiet(incoming: ReceivedRequest) -> Any:
         yield from ()
 
-    def first(incoming: Incoming) -> Any:
+    def first(incoming: ReceivedRequest) -> Any:
         yield Violation(message="first")
         yield Violation(message="second")
 
-    def later(incoming: Incoming) -> Any:
+    def later(incoming: ReceivedRequest) -> Any:
         raise AssertionError("a rule behind a broken one may rely on it and is not asked")
 
-    incoming = Incoming(headers={}, size=0, body={}, context_length=0, count=len)
+    incoming = ReceivedRequest(headers={}, size=0, body={}, context_length=0, count=len)
     refusal = first_refusal([quiet, first, later], incoming)
     assert refusal is not None
     assert (refusal.rule, refusal.violation.message) == ("first", "first")
 
 
 def test_nothing_is_refused_without_a_reason() -> None:
-    assert first_refusal([], Incoming(headers={}, size=0, body={}, context_length=0, count=len)) is None
+    assert (
+        first_refusal([], ReceivedRequest(headers={}, size=0, body={}, context_length=0, count=len)) is None
+    )

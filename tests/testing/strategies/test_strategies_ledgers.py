@@ -17,11 +17,11 @@ from lowwater.core.entries import (
     Rewound,
     SummarizedSpan,
 )
-from lowwater.core.groups import unpaired
 from lowwater.core.ledger import Ledger
+from lowwater.core.messages import unpaired
 from lowwater.testing.strategies import ledger_entries, ledgers
 
-QUICK = settings(max_examples=80, deadline=None)
+QUICK = settings(max_examples=80)
 FINDING = settings(max_examples=4_000, database=None, phases=[Phase.generate])
 SHRINKING = settings(database=None, phases=[Phase.generate, Phase.shrink])
 
@@ -41,7 +41,7 @@ def test_every_ledger_folds_and_its_view_is_the_sum_of_its_items(entries: list[E
         assert ledger.view.tokens == sum(item.tokens for item in ledger.view.items)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(ledger_entries())
 def test_every_view_pairs_calls_with_results(entries: list[Entry]) -> None:
     for ledger in folded(entries):
@@ -73,7 +73,7 @@ def test_a_ledger_opens_once_and_time_does_not_run_backwards(entries: list[Entry
 
 
 def stands(entries: list[Entry], kind: type) -> bool:
-    return any(isinstance(s, kind) for entry in entries if isinstance(entry, Compacted) for s in entry.stands)
+    return any(isinstance(s, kind) for entry in entries if isinstance(entry, Compacted) for s in entry.items)
 
 
 WANTED = {
@@ -89,7 +89,7 @@ WANTED = {
         isinstance(s, SummarizedSpan) and s.depth > 1
         for e in entries
         if isinstance(e, Compacted)
-        for s in e.stands
+        for s in e.items
     ),
     "rewound": lambda entries: any(
         isinstance(entry, Rewound) and not entry.discard_later for entry in entries

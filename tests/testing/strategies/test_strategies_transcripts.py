@@ -7,13 +7,12 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 from lowwater.core.formats.codec import decode_messages, encode_messages
-from lowwater.core.groups import unpaired
-from lowwater.core.messages import Format, Message, Opaque
+from lowwater.core.messages import Format, Message, Opaque, unpaired
 from lowwater.testing.strategies import conversations, message_values, messages, transcripts
 
 FORMATS: tuple[Format, ...] = ("anthropic", "openai_chat", "openai_responses")
 BOTH: st.SearchStrategy[Format] = st.sampled_from(FORMATS)
-QUICK = settings(max_examples=60, deadline=None)
+QUICK = settings(max_examples=60)
 FINDING = settings(max_examples=4_000, database=None, phases=[Phase.generate])
 SHRINKING = settings(database=None, phases=[Phase.generate, Phase.shrink])
 

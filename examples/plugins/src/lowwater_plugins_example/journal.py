@@ -11,8 +11,7 @@ from typing import BinaryIO
 import msgspec
 from msgspec import Struct
 
-from lowwater.core.stored import About, Append, Fingerprint
-from lowwater.errors import BadInput, DamagedStore, UnusableStore
+from lowwater.plugins import About, Append, BadInput, DamagedStore, Fingerprint, UnusableStore
 
 
 class Drawn(Struct, frozen=True, kw_only=True, tag="drawn"):

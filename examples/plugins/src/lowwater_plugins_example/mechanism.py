@@ -6,15 +6,22 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from lowwater.core.entries import Edit
-from lowwater.core.mechanisms.editing import EditContext, edit_if_smaller, offer
-from lowwater.core.mechanisms.placeholder import way_back
-from lowwater.core.mechanisms.registry import Mechanism
-from lowwater.core.mechanisms.results import share_of_tokens
-from lowwater.core.mechanisms.zones import Zones
-from lowwater.core.messages import ToolCall
-from lowwater.core.proposals import Proposal, Target
-from lowwater.core.view import Item, Summary, parts_of
+from lowwater.plugins import (
+    Edit,
+    EditContext,
+    Item,
+    Mechanism,
+    Proposal,
+    Summary,
+    Target,
+    ToolCall,
+    Zones,
+    edit_if_smaller,
+    offer_edits,
+    share_of_tokens,
+    shown_parts,
+    way_back,
+)
 
 NAME = "arguments"
 _LONG = 400
@@ -31,12 +38,12 @@ def propose(items: Sequence[Item], zones: Zones, context: EditContext) -> Propos
         item = items[at]
         if isinstance(item, Summary):
             continue
-        for path, part in parts_of(item):
+        for path, part in shown_parts(item):
             if isinstance(part, ToolCall) and (shorter := _shortened(part, item.number, context)):
                 tokens = share_of_tokens(item.tokens, item.message.parts, [part])
                 targets.append(Target(item=at, path=path, tokens=tokens))
                 left += min(tokens, tokens * len(shorter.arguments) // len(part.arguments) + _LINE)
-    return offer(NAME, items, targets, left=left)
+    return offer_edits(NAME, items, targets, left=left)
 
 
 def apply(items: Sequence[Item], proposal: Proposal, context: EditContext) -> list[Item]:
@@ -44,7 +51,7 @@ def apply(items: Sequence[Item], proposal: Proposal, context: EditContext) -> li
     kept = list(items)
     for target in proposal.targets:
         item = kept[target.item]
-        call = dict(parts_of(item)).get(target.path)
+        call = dict(shown_parts(item)).get(target.path)
         if isinstance(call, ToolCall) and not isinstance(item, Summary):
             shorter = _shortened(call, item.number, context)
             edits = [Edit(path=target.path, by=shorter)] if shorter else []

@@ -1,8 +1,17 @@
 """`when-cold`: change the prompt only when the provider's cache has expired, because a rewrite then costs nothing extra."""
 
-from lowwater.core.decisions import Compact, Decision, DecisionContext, Fact, Keep, Reason, best_of
-from lowwater.core.policies.registry import PRICED, Policy
-from lowwater.settings import Settings
+from lowwater.plugins import (
+    PRICED,
+    Compact,
+    Decision,
+    DecisionContext,
+    Fact,
+    Keep,
+    Policy,
+    Reason,
+    Settings,
+    best_of,
+)
 
 
 def when_cold(now: DecisionContext, _settings: Settings) -> Decision:
@@ -11,9 +20,9 @@ def when_cold(now: DecisionContext, _settings: Settings) -> Decision:
     What does not fit is compacted by Lowwater itself, whatever a policy says.
     """
     facts: dict[str, Fact] = {"prompt": now.prompt}
-    if now.market is None or now.market.warm != "cold":
+    if now.candidates is None or now.candidates.warm != "cold":
         return Keep(because=Reason(code="cache-is-warm", facts=facts))
-    best = best_of(now.market.bargains)
+    best = best_of(now.candidates.plans)
     if best is None or not best.is_due:
         return Keep(because=Reason(code="cold-and-nothing-due", facts=facts))
     facts |= {"removes": best.removes}
@@ -23,7 +32,7 @@ def when_cold(now: DecisionContext, _settings: Settings) -> Decision:
 POLICY = Policy(
     name="when-cold",
     decide=when_cold,
-    preset=PRICED,  # so that `now.market` has plans with prices
+    preset=PRICED,  # so that `now.candidates` has plans with prices
     avoids_cliffs=False,
     smallest_context=False,
 )

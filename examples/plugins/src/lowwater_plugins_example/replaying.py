@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from msgspec.structs import replace
 
 from lowwater import Store, open_store
-from lowwater.core.stored import Append
+from lowwater.plugins import Append
 from lowwater_plugins_example.journal import Added, Copied, Drawn, Gone, Left, Line
 
 

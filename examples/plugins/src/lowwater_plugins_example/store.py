@@ -7,21 +7,22 @@ from pathlib import Path
 from threading import Lock
 
 from lowwater import Store, open_store
-from lowwater.core.entries import Entry
-from lowwater.core.ledger import Numbered
-from lowwater.core.stored import (
+from lowwater.plugins import (
     About,
     Account,
     Append,
+    BadSetting,
+    Conceal,
+    Entry,
     Fingerprint,
     FingerprintMatch,
     Hit,
     Listed,
+    Numbered,
     Outline,
     Stored,
+    UnusableStore,
 )
-from lowwater.errors import BadSetting, UnusableStore
-from lowwater.stores.shared import Conceal
 from lowwater_plugins_example.journal import Added, Copied, Drawn, Journal, Left, encoded
 from lowwater_plugins_example.replaying import replay, without
 

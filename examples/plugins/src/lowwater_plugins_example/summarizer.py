@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from lowwater import SummaryFailed, SummaryRequest, Written
-from lowwater.core.messages import Message, Text, ToolResult
+from lowwater.plugins import Message, Text, ToolResult
 
 _LINE = 200
 _CHARS_PER_TOKEN = 3

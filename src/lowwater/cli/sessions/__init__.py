@@ -1,4 +1,4 @@
-"""`lowwater sessions`: the sessions that are kept, as a group of commands; alone it lists them."""
+"""`lowwater sessions`: the commands for stored sessions; without a command it lists them."""
 
 from typing import Any
 
@@ -10,21 +10,21 @@ from lowwater.cli.sessions.files import export, import_sessions
 from lowwater.cli.sessions.listing import list_sessions, show
 
 INTRODUCTION = """\
-List the sessions that are kept, look at one, move them in and out, delete them,
-copy the store, and get out what is whole of a damaged one.
+List stored sessions, show, export, import and delete them, back up the store,
+and save what is intact of a damaged one.
 
-Sessions are kept in a SQLite file of yours unless --store or LOWWATER_STORE
-name another place. Without a command they are listed.
+Sessions are stored in a SQLite file in your data folder unless --store or
+LOWWATER_STORE names another place. Without a command they are listed.
 
 [bold]Examples[/bold]
 
-[cyan]lowwater sessions[/cyan]                             the newest ones
-[cyan]lowwater sessions show refactor-auth[/cyan]          everything told of one
+[cyan]lowwater sessions[/cyan]                             list the latest
+[cyan]lowwater sessions show refactor-auth[/cyan]          all about one
 [cyan]lowwater sessions export refactor-auth > it.jsonl[/cyan]
 [cyan]lowwater sessions import old/*.jsonl.gz[/cyan]       conversations from files
-[cyan]lowwater sessions prune --older-than 30d[/cyan]      what was not touched for so long
-[cyan]lowwater sessions backup monday.db[/cyan]            a copy, while agents go on
-[cyan]lowwater sessions verify[/cyan]                      is everything still what was written?
+[cyan]lowwater sessions prune --older-than 30d[/cyan]      delete old ones
+[cyan]lowwater sessions backup monday.db[/cyan]            copy the store, even in use
+[cyan]lowwater sessions verify[/cyan]                      is anything damaged?
 """
 
 _DEFAULT = "list"
@@ -32,10 +32,10 @@ _HELP = "--help"
 
 
 class _ListsByDefault(Group):
-    """A group that lists where no command is named, with the options given."""
+    """A group that runs `list`, with the given options, if no command is named."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer keeps the type private
-        """Put in the command that is left out."""
+        """Insert `list` if no command is named."""
         names_none = not args or (args[0].startswith("-") and args[0] != _HELP)
         if names_none and not ctx.resilient_parsing:  # a shell that completes wants to know the commands
             args = [_DEFAULT, *args]

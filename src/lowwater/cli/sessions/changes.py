@@ -1,4 +1,4 @@
-"""`lowwater sessions delete`, `prune`, `verify`, `salvage` and `backup`."""
+"""`lowwater sessions delete`, `prune`, `verify`, `salvage` and `backup`, and what all session commands share."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ from rich.text import Text
 
 from lowwater.adapters.settings import load_settings
 from lowwater.cli.command import FAILED, say
-from lowwater.cli.kept_sessions import (
+from lowwater.cli.stored_sessions import (
     StoreAddress,
     command_line,
     complete_session,
@@ -32,27 +32,27 @@ from lowwater.core.stored import Listed
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput
 from lowwater.protocols import Store
-from lowwater.session import factories
+from lowwater.session import factories, verification
 from lowwater.session.plugins import policy_names
 from lowwater.session.repository import SessionRepository
 
+# What the commands share
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Redact = Annotated[
     bool | None,
     typer.Option(
         "--redact/--no-redact",
-        help="Conceal secrets (keys, tokens); default: the setting privacy.redact.",
+        help="Redact secrets (keys, tokens); default: the setting privacy.redact.",
         show_default=False,
     ),
 ]
-_NAMED = 10
-"""Sessions that are named one by one before they go; of more only the number is told."""
 NewFile = Annotated[Path, typer.Argument(metavar="FILE", help="A file that does not exist yet.")]
 
 
 def redacts(flag: bool | None) -> bool:
-    """Tell whether secrets are to be concealed: what was said, or else what the settings say."""
+    """Return whether to redact secrets: as the option says, or else as the settings say."""
     if flag is not None:
         return flag
     resolved = load_settings(config=None, env=os.environ, flags={}, policies=policy_names)
@@ -62,7 +62,7 @@ def redacts(flag: bool | None) -> bool:
 
 
 def exactly_named(known: Sequence[Listed], wanted: str) -> Listed:
-    """Return the session of exactly this name, or raise a BadInput that names those like it."""
+    """Return the session with exactly this name, or raise a BadInput that names similar ones."""
     exact = next((each for each in known if each.name == wanted), None)
     if exact is not None:
         return exact
@@ -75,11 +75,17 @@ def exactly_named(known: Sequence[Listed], wanted: str) -> Listed:
 
 
 def ledger_of(store: Store, name: str) -> Ledger:
-    """Return the ledger of a session, or raise BadInput if it is gone meanwhile."""
+    """Return the ledger of a session, or raise BadInput if it has been deleted meanwhile."""
     found = SessionRepository(name, store).find()
     if found is None:
         raise BadInput(f"the session {quoted(name)} has just been deleted")
     return found.ledger
+
+
+# delete and prune
+
+_NAMED = 10
+"""How many sessions are named before they are deleted; of the rest only the number is printed."""
 
 
 def delete(
@@ -94,8 +100,8 @@ def delete(
 ) -> None:
     """Delete sessions for good: messages, search index and accounts.
 
-    Nothing is deleted if one of the names is unknown. What another session
-    also has, such as the one that continues it, stays there.
+    Nothing is deleted if one of the names is unknown. Messages that another
+    session also has, such as the one that continues it, stay there.
 
     lowwater sessions delete scratch
     lowwater sessions delete old-1 old-2 --yes
@@ -114,20 +120,23 @@ def prune(
     older_than: Annotated[
         str,
         typer.Option(
-            metavar="AGE|DATE", help="30d, 12h, 2w, or a day such as 2026-11-01.", show_default=False
+            metavar="AGE|DATE", help="An age (30d, 12h, 2w) or a day (2026-11-01).", show_default=False
         ),
     ],
     source: Annotated[
-        str, typer.Option(metavar="NAME", help="Only those from there: cli, import, …", show_default=False)
+        str,
+        typer.Option(
+            metavar="NAME", help="Only sessions from this source: cli, import, …", show_default=False
+        ),
     ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be deleted.")] = False,
     yes: Yes = False,
     json: AsJson = False,
     store: StoreAddress = "",
 ) -> None:
-    """Delete the sessions that nothing happened in for so long.
+    """Delete the sessions that have not changed for some time.
 
-    What counts is the last change of a session, not when it began.
+    The last change of a session counts, not the time it began.
 
     lowwater sessions prune --older-than 30d --dry-run
     lowwater sessions prune --older-than 2w --source import --yes
@@ -135,7 +144,9 @@ def prune(
     now = time.time()
     before = read_since(older_than, now)
     if before > now:
-        raise BadInput(f"{moment(before)} is in the future, and every session is older: name an earlier day")
+        raise BadInput(
+            f"{moment(before)} is in the future, so that every session is older: name an earlier day"
+        )
     with opened_store(store) as opened:
         chosen = [
             each
@@ -149,9 +160,11 @@ def prune(
 
 
 def _ask(chosen: Sequence[Listed]) -> None:
-    """Go on only if the user says yes; where there is nobody to ask, refuse."""
+    """Abort unless the user confirms; refuse if there is no terminal to ask on."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise BadInput(f"there is nobody to ask whether to delete {_several(chosen)}: say --yes")
+        raise BadInput(
+            f"deleting {_several(chosen)} needs a confirmation, and there is no terminal to ask on: add --yes"
+        )
     console = Console(stderr=True, highlight=False)
     for line in _lines(chosen):
         console.print(line)
@@ -203,17 +216,20 @@ def _several(chosen: Sequence[Listed]) -> str:
     return f"{counted(len(chosen), 'session')} with {counted(messages, 'message')}"
 
 
+# verify, salvage and backup
+
+
 def verify(*, json: AsJson = False, store: StoreAddress = "") -> None:
-    """Read everything that is kept and say what is damaged; nothing is changed.
+    """Read the whole store and report what is damaged; nothing is changed.
 
     Every message and entry is compared with the digest it was stored with.
-    The exit code is 1 if anything is wrong. `salvage` gets out what is whole.
+    The exit code is 1 if anything is damaged; `salvage` saves the rest.
 
     lowwater sessions verify
     lowwater sessions verify --store sqlite:///copy.db --json
     """
     address = store.strip() or factories.default_address()
-    found = factories.verify(address)
+    found = verification.verify_store(address)
     if json:
         print_json(
             {
@@ -234,53 +250,53 @@ def verify(*, json: AsJson = False, store: StoreAddress = "") -> None:
         )
         messages = sum(each.messages for each in found.sessions)
         kept = f"{counted(len(found.sessions), 'session')} with {counted(messages, 'message')}"
-        print_lines([Text(f"{kept}: {'all whole' if found.is_whole else 'damaged'}.", style="bold")])
+        print_lines([Text(f"{kept}: {'intact' if found.is_whole else 'damaged'}.", style="bold")])
         if not found.is_whole:
             command = command_line(["sessions", "salvage", "salvaged.db"], store=store)
-            print_command("What is whole can be written into a new store:", command)
+            print_command("To save what is intact into a new store:", command)
     if not found.is_whole:
         raise typer.Exit(FAILED)
 
 
 def salvage(to: NewFile, *, redact: Redact = None, json: AsJson = False, store: StoreAddress = "") -> None:
-    """Write all that is whole in a damaged store into a new one.
+    """Write all that is intact in a damaged store into a new one.
 
-    The damaged file is only read, page by page: it may be cut short, and its
-    tables broken. A message that is lost keeps its place, with a note in it, so
-    that numbers, handles and summaries still mean what they meant. Keep the old
+    The damaged file is only read, page by page: it may be truncated, and its
+    tables may be broken. A note takes the place of a lost message, so that
+    numbers, handles and summaries still refer to the right ones. Keep the old
     file until you have looked at the new one. SQLite files only.
 
     lowwater sessions salvage new.db
     lowwater sessions salvage new.db --store sqlite:///damaged.db
     """
     address = store.strip() or factories.default_address()
-    found = factories.salvaged(address, to, redact=redacts(redact))
+    found = verification.salvaged(address, to, redact=redacts(redact))
     if json:
         print_json({"from": address, "to": str(to), "sessions": found})
         return
     for each in found:
-        lost = factories.lost_words(each) or "whole"
+        lost = verification.lost_words(each) or "intact"
         print_lines([Text(f"{on_one_line(each.name, 60)}: {counted(each.messages, 'message')}, {lost}")])
     whole = sum(each.is_whole for each in found)
-    said = f"{counted(len(found), 'session')} written to {to}, {whole:,} of them whole."
+    said = f"{counted(len(found), 'session')} written to {to}, {whole:,} of them intact."
     print_lines([Text(said, style="bold")])
     command = command_line(["sessions", "verify"], store=f"sqlite:///{to}")
-    print_command("To look at the new store, then put it in the place of the old:", command)
+    print_command("To check the new store before it replaces the old one:", command)
 
 
 def backup(to: NewFile, *, json: AsJson = False, store: StoreAddress = "") -> None:
-    """Copy the store into one new file, while agents go on using it.
+    """Copy the store into one new file, even while agents use it.
 
-    The copy is whole and as of one moment. A plain `cp` is not: the newest
-    commits are in a second file beside the store. To go back, end what uses the
-    store, and put the copy in its place without the old -wal and -shm files.
+    The copy is complete and consistent. A plain `cp` is not: the newest commits
+    are in a second file beside the store. To restore the copy, stop whatever
+    uses the store, replace its file, and delete the old -wal and -shm files.
     SQLite files only; for PostgreSQL use pg_dump.
 
     lowwater sessions backup sessions-monday.db
     lowwater sessions backup copy.db --store sqlite:///agent.db
     """
     address = store.strip() or factories.default_address()
-    factories.backed_up(address, to)
+    verification.backed_up(address, to)
     size = to.stat().st_size
     if json:
         print_json({"from": address, "to": str(to), "bytes": size})

@@ -1,4 +1,4 @@
-"""`lowwater sessions export`, `import` and `keep`."""
+"""`lowwater sessions export` and `import`: sessions to files, and conversations from files."""
 
 import gzip
 import os
@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.progress import track
 
-from lowwater.adapters.files import read_file
+from lowwater.adapters.files import read_text_file
 from lowwater.cli.command import FAILED, say
 from lowwater.cli.conversations import ASSUMED_MODEL, DEFAULT_MODEL, recorded_in
-from lowwater.cli.kept_sessions import SessionName, StoreAddress, named, opened_store
 from lowwater.cli.sessions.changes import AsJson, Redact, ledger_of, redacts
+from lowwater.cli.stored_sessions import SessionName, StoreAddress, named, opened_store
 from lowwater.cli.wording import on_one_line
 from lowwater.core.entries import Appended, ModelChanged, Opened
 from lowwater.core.formats.files import (
@@ -42,19 +42,7 @@ from lowwater.errors import BadInput, LowwaterError, StoreFailed, UnknownFormat,
 from lowwater.protocols import Store
 from lowwater.session.library import Lowwater
 
-SOURCE = "import"
-"""Where sessions that were conversations in files come from."""
-_ENDINGS = frozenset({".gz", ".json", ".jsonl", ".ndjson"})
-
-
-class Exported(Struct, frozen=True, kw_only=True):
-    """Lines to be written, and what is to be said about them."""
-
-    lines: list[bytes]
-    concealed: int
-    """How many messages (of a whole session: entries) had secrets that were concealed."""
-    taken_back: int = 0
-    """How many messages are left out because a rewind took them back."""
+# export
 
 
 def export(
@@ -64,27 +52,27 @@ def export(
         str,
         typer.Option(
             metavar="FILE",
-            help="Write it here, gzipped if it ends in .gz; - is standard output.",
+            help="Write to this file, gzipped if it ends in .gz; - is standard output.",
             show_default=False,
         ),
     ] = "",
-    view: Annotated[bool, typer.Option("--view", help="What the model is shown now instead.")] = False,
+    view: Annotated[bool, typer.Option("--view", help="Write what the model is shown now.")] = False,
     whole: Annotated[
-        bool, typer.Option("--whole", help="Everything kept, for `import`: compactions, turns, costs.")
+        bool, typer.Option("--whole", help="Write everything, for `import`: compactions, turns, costs.")
     ] = False,
     taken_back: Annotated[
-        bool, typer.Option("--all", help="Also the messages that a rewind or a client took back.")
+        bool, typer.Option("--all", help="Include messages that a rewind or a client retracted.")
     ] = False,
     redact: Redact = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite FILE if it exists.")] = False,
     json: AsJson = False,
     store: StoreAddress = "",
 ) -> None:
-    """Write a session's messages as they came, byte for byte, one a line.
+    """Write the messages of a session, byte for byte, one per line.
 
-    Compactions change nothing about it: what went in comes out. Secrets are
-    concealed unless --no-redact or the setting privacy.redact says otherwise;
-    how many messages had some is said on standard error.
+    The messages are those that came in, whatever has been compacted. Secrets
+    are redacted unless --no-redact or the setting privacy.redact says otherwise;
+    standard error tells in how many messages.
 
     lowwater sessions export refactor-auth --out auth.jsonl
     lowwater sessions export refactor-auth --view | lowwater inspect -
@@ -94,7 +82,7 @@ def export(
         raise BadInput("--view, --whole and --all exclude each other: give one of them")
     if not out and not json and sys.stdout.isatty():
         raise BadInput(
-            "standard output is a terminal: name a file with --out, or pipe it; --out - prints it here"
+            "standard output is a terminal: name a file with --out, or use a pipe; --out - prints it here"
         )
     conceals = redacts(redact)
     with opened_store(store) as opened:
@@ -111,6 +99,16 @@ def export(
         sys.stdout.buffer.write(_joined(exported.lines))
         sys.stdout.buffer.flush()
     _tell(found, exported, out="" if json else out, noun="entry" if whole else "message")
+
+
+class Exported(Struct, frozen=True, kw_only=True):
+    """The lines to write, and what to report about them."""
+
+    lines: list[bytes]
+    concealed: int
+    """How many messages (of a whole session: entries) had secrets, which are redacted."""
+    taken_back: int = 0
+    """How many messages are left out because a rewind or the client retracted them."""
 
 
 def _messages(store: Store, name: str, *, view: bool, taken_back: bool, conceals: bool) -> Exported:
@@ -147,7 +145,7 @@ def _whole(store: Store, name: str, *, conceals: bool) -> Exported:
 
 
 def _write(out: str, data: bytes, *, force: bool) -> None:
-    """Write a file; a new one only its owner may read, and it is there whole or not at all."""
+    """Write a file; a new one is readable by its owner only, and is removed if it cannot be written completely."""
     path = Path(out)
     data = gzip.compress(data, mtime=0) if path.suffix == ".gz" else data
     flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL)
@@ -187,17 +185,24 @@ def _as_json(name: str, exported: Exported, out: str) -> bytes:
 def _tell(name: str, exported: Exported, *, out: str, noun: str) -> None:
     if exported.concealed:
         nouns = noun if exported.concealed == 1 else {"entry": "entries", "message": "messages"}[noun]
-        say(f"secrets in {exported.concealed:,} {nouns} are concealed; --no-redact leaves them")
+        say(f"secrets in {exported.concealed:,} {nouns} are redacted; --no-redact leaves them")
     if exported.taken_back:
         say(
-            f"{counted(exported.taken_back, 'message')} that were taken back are left out; --all has them too"
+            f"{counted(exported.taken_back, 'message')} that were retracted are left out; --all includes them"
         )
     if out and out != "-":
         say(f"{on_one_line(name, 60)}: {counted(len(exported.lines), 'line')} written to {out}")
 
 
+# import
+
+SOURCE = "import"
+"""The source of sessions that were imported from files."""
+_ENDINGS = frozenset({".gz", ".json", ".jsonl", ".ndjson"})
+
+
 class Wish(Struct, frozen=True, kw_only=True):
-    """What was said on the command line about the sessions to come."""
+    """The options for the sessions to import."""
 
     name: str
     title: str
@@ -206,7 +211,7 @@ class Wish(Struct, frozen=True, kw_only=True):
 
 
 class Imported(Struct, frozen=True, kw_only=True):
-    """A file that is now a session; `assumed` if it named no model and one had to be taken."""
+    """A session from a file; `assumed` if the file named no model, so that the default was taken."""
 
     file: str
     name: str
@@ -215,12 +220,96 @@ class Imported(Struct, frozen=True, kw_only=True):
     assumed: bool = False
 
 
-def keep_file(store: Store, file: str, wish: Wish) -> list[Imported]:
-    """Read a file to its end, then make it a session; raise a BadInput that says what to change.
+class FailedFile(Struct, frozen=True, kw_only=True):
+    """A file that could not be imported, and why."""
 
-    The log of an agent may hold several: its own has the file's name, and those of sub-agents a number behind it.
+    file: str
+    error: str
+
+
+def import_sessions(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE…", help="Conversations; - reads standard input.")
+    ],
+    *,
+    name: Annotated[
+        str, typer.Option(metavar="NAME", help="The session's name; default: the file's.", show_default=False)
+    ] = "",
+    title: Annotated[str, typer.Option(metavar="TEXT", help="The session's title.", show_default=False)] = "",
+    model: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="The session's model; default: the file's.", show_default=False),
+    ] = "",
+    force: Annotated[bool, typer.Option("--force", help="Replace a session of the same name.")] = False,
+    json: AsJson = False,
+    store: StoreAddress = "",
+) -> None:
+    """Store conversations from files as sessions.
+
+    FILE is a JSON array of messages, JSON lines, or the body of a request to
+    OpenAI chat or Anthropic; an agent's log that `lowwater audit` reads, as if
+    the agent had never compacted it; or a session from `export --whole`, which
+    keeps its name. Files may be gzipped. A file that cannot be used is reported
+    and does not stop the others; the exit code is 1 then.
+
+    lowwater sessions import session.jsonl
+    lowwater sessions import request.json --name refactor-auth --title "Auth"
+    lowwater sessions import archive/*.jsonl.gz --model claude-opus-5-5
     """
-    data = read_file(file)
+    if len(files) > 1 and (name or title):
+        raise BadInput(f"one --name or --title does not fit {len(files)} files: import them one by one")
+    wish = Wish(name=name, title=title, model=model, force=force)
+    done: list[Imported] = []
+    failed: list[FailedFile] = []
+    with opened_store(store, redact=redacts(None), creates=True) as opened:
+        for file in _watched(files, json=json):
+            try:
+                done.extend(keep_file(opened, file, wish))
+            except StoreFailed:
+                raise
+            except LowwaterError as error:
+                failed.append(FailedFile(file=spelled(file), error=str(error)))
+    _tell_imported(done, failed, json=json)
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+def _watched(files: Sequence[str], *, json: bool) -> Iterator[str]:
+    """Yield the files, with a progress bar if there are several and a terminal."""
+    shows = len(files) > 1 and not json and sys.stderr.isatty()
+    console = Console(stderr=True)
+    yield from track(files, "importing", console=console, transient=True, disable=not shows)
+
+
+def _tell_imported(done: Sequence[Imported], failed: Sequence[FailedFile], *, json: bool) -> None:
+    if json:
+        said = msgspec.json.encode({"imported": done, "failed": failed})
+        typer.echo(msgspec.json.format(said, indent=2).decode())
+    for each in failed:
+        say(f"{on_one_line(each.file, 200)}: {each.error}")
+    if json:
+        return
+    if len(done) == 1:
+        only = done[0]
+        typer.echo(f"{on_one_line(only.name, 80)}: {counted(only.messages, 'message')}, on {only.model}")
+        if only.assumed:
+            say(ASSUMED_MODEL)
+    elif done:
+        messages = sum(each.messages for each in done)
+        typer.echo(f"{counted(len(done), 'session')} with {counted(messages, 'message')} imported")
+        without = sum(each.assumed for each in done)
+        if without:
+            say(
+                f"{counted(without, 'file')} named no model: {DEFAULT_MODEL} is assumed, --model names another"
+            )
+
+
+def keep_file(store: Store, file: str, wish: Wish) -> list[Imported]:
+    """Read a whole file and store it as a session; if that is impossible, raise a BadInput that says what to change.
+
+    The log of an agent may hold several sessions: the agent's own gets the file's name, those of sub-agents the name with a number.
+    """
+    data = read_text_file(file)
     if is_session_file(data):
         return [_keep_whole(store, file, read_session(data), wish)]
     try:
@@ -235,18 +324,6 @@ def keep_file(store: Store, file: str, wish: Wish) -> list[Imported]:
         _keep_conversation(store, file, each, replace(wish, name=called))
         for called, each in zip(names, found, strict=True)
     ]
-
-
-def _make_room(store: Store, name: str, *, force: bool) -> None:
-    if not name.strip():
-        raise BadInput("a session needs a name: give one with --name")
-    if not store.outline(name).version:
-        return
-    if not force:
-        raise BadInput(
-            f"there is a session “{on_one_line(name, 60)}” already: give another --name, or delete it first with --force"
-        )
-    store.delete(name)
 
 
 def _keep_conversation(store: Store, file: str, conversation: Conversation, wish: Wish) -> Imported:
@@ -274,9 +351,9 @@ def _keep_conversation(store: Store, file: str, conversation: Conversation, wish
 
 
 def _keep_whole(store: Store, file: str, session: WholeSession, wish: Wish) -> Imported:
-    """Keep a session as it was in another store; a store takes one record at a time, so the ledger goes first, in one piece."""
+    """Store a session as it was in another store: the ledger in one append, then each record, as an append takes only one."""
     if wish.model:
-        raise BadInput("a whole session has its models already: leave --model out")
+        raise BadInput("a session from `export --whole` has its models already: leave --model out")
     name = wish.name or session.name
     about = replace(session.about, title=wish.title or session.about.title)
     _make_room(store, name, force=wish.force)
@@ -298,8 +375,20 @@ def _keep_whole(store: Store, file: str, session: WholeSession, wish: Wish) -> I
     )
 
 
+def _make_room(store: Store, name: str, *, force: bool) -> None:
+    if not name.strip():
+        raise BadInput("a session needs a name: give one with --name")
+    if not store.outline(name).version:
+        return
+    if not force:
+        raise BadInput(
+            f"there is a session “{on_one_line(name, 60)}” already: give another --name, or replace it with --force"
+        )
+    store.delete(name)
+
+
 def _stem(file: str) -> str:
-    """Return a file's name without its folder and the endings that conversations have."""
+    """Return a file's name without its folder and without suffixes such as .jsonl.gz."""
     if file == "-":
         return ""
     path = Path(file)
@@ -309,89 +398,5 @@ def _stem(file: str) -> str:
 
 
 def spelled(file: str) -> str:
-    """Return a file's name as text that can be kept and printed, whatever bytes it has."""
+    """Return a file's name as valid text, whatever bytes it has."""
     return file.encode(errors="backslashreplace").decode()
-
-
-class Failed(Struct, frozen=True, kw_only=True):
-    """A file that is none, and why."""
-
-    file: str
-    error: str
-
-
-def import_sessions(
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE…", help="Conversations; - reads standard input.")
-    ],
-    *,
-    name: Annotated[
-        str, typer.Option(metavar="NAME", help="What to call it; default: as the file.", show_default=False)
-    ] = "",
-    title: Annotated[str, typer.Option(metavar="TEXT", help="Its title.", show_default=False)] = "",
-    model: Annotated[
-        str, typer.Option(metavar="NAME", help="Its model; default: the file's.", show_default=False)
-    ] = "",
-    force: Annotated[bool, typer.Option("--force", help="Delete a session of that name first.")] = False,
-    json: AsJson = False,
-    store: StoreAddress = "",
-) -> None:
-    """Keep conversations from files as sessions.
-
-    FILE holds a JSON array of messages, JSON lines, or the body of an API
-    request, OpenAI chat or Anthropic, plain or gzipped; the log of an agent
-    that `lowwater audit` reads, without what its own compactions left; or a
-    whole session that `export --whole` wrote, which keeps its name. A file
-    that cannot be used is named and does not stop the others; the exit code
-    is 1 then.
-
-    lowwater sessions import session.jsonl
-    lowwater sessions import request.json --name refactor-auth --title "Auth"
-    lowwater sessions import archive/*.jsonl.gz --model claude-opus-5-5
-    """
-    if len(files) > 1 and (name or title):
-        raise BadInput(f"one --name or --title does not fit {len(files)} files: import them one by one")
-    wish = Wish(name=name, title=title, model=model, force=force)
-    done: list[Imported] = []
-    failed: list[Failed] = []
-    with opened_store(store, redact=redacts(None), creates=True) as opened:
-        for file in _watched(files, json=json):
-            try:
-                done.extend(keep_file(opened, file, wish))
-            except StoreFailed:
-                raise
-            except LowwaterError as error:
-                failed.append(Failed(file=spelled(file), error=str(error)))
-    _tell_imported(done, failed, json=json)
-    if failed:
-        raise typer.Exit(FAILED)
-
-
-def _watched(files: Sequence[str], *, json: bool) -> Iterator[str]:
-    """Yield the files, with a bar on a terminal if there are several."""
-    shows = len(files) > 1 and not json and sys.stderr.isatty()
-    console = Console(stderr=True)
-    yield from track(files, "importing", console=console, transient=True, disable=not shows)
-
-
-def _tell_imported(done: Sequence[Imported], failed: Sequence[Failed], *, json: bool) -> None:
-    if json:
-        said = msgspec.json.encode({"imported": done, "failed": failed})
-        typer.echo(msgspec.json.format(said, indent=2).decode())
-    for each in failed:
-        say(f"{on_one_line(each.file, 200)}: {each.error}")
-    if json:
-        return
-    if len(done) == 1:
-        only = done[0]
-        typer.echo(f"{on_one_line(only.name, 80)}: {counted(only.messages, 'message')}, on {only.model}")
-        if only.assumed:
-            say(ASSUMED_MODEL)
-    elif done:
-        messages = sum(each.messages for each in done)
-        typer.echo(f"{counted(len(done), 'session')} with {counted(messages, 'message')} imported")
-        without = sum(each.assumed for each in done)
-        if without:
-            say(
-                f"{counted(without, 'file')} named no model: {DEFAULT_MODEL} is assumed, --model names another"
-            )

@@ -1,4 +1,4 @@
-"""`lowwater sessions list` and `show`."""
+"""`lowwater sessions list` and `show`: stored sessions in a table, and one session on a page."""
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from lowwater.cli.command import say
-from lowwater.cli.kept_sessions import SessionName, StoreAddress, named, opened_store
 from lowwater.cli.sessions.changes import AsJson, ledger_of
+from lowwater.cli.stored_sessions import SessionName, StoreAddress, named, opened_store
 from lowwater.cli.tables import unclipped
 from lowwater.cli.wording import ago, amount, figure, moment, on_one_line, printable, span
 from lowwater.core.accounts.cadence import Cadence, cadence
@@ -27,26 +27,18 @@ from lowwater.core.wording import counted
 from lowwater.errors import DamagedStore
 from lowwater.protocols import Store
 
-_FIGURES = ("msgs", "turns", "comp.", "cost", "age")
-_SHOWN = 20
-"""Rows of a table if nothing is said."""
-_UNBOUNDED = 1_000
-"""Columns in which any table fits."""
-_LINES = 6
-"""Lines of a system prompt that are shown unless all are wanted."""
-_NAMES = 8
-"""Tools and children that are named."""
+# What a session cost
 
 
 class Costs(Struct, frozen=True, kw_only=True):
-    """Nano-dollars for all calls of a session; None as soon as the price of one is not known."""
+    """Nano-dollars for the calls of a session; None if the price of one of them is not known."""
 
     calls: int | None
-    """Its turns."""
+    """The calls of its turns."""
     summaries: int | None
     """The calls that wrote summaries."""
     untouched: int | None
-    """About what its turns would have cost had nothing ever been compacted."""
+    """Estimate of what its turns would have cost without any compaction."""
 
     @property
     def total(self) -> int | None:
@@ -64,13 +56,70 @@ def costs_of(account: Account) -> Costs:
 
 
 def _sum(amounts: Iterable[int | None]) -> int | None:
-    """Return a sum; one with something unknown in it is unknown."""
+    """Return the sum, or None if an amount is unknown."""
     total = 0
     for each in amounts:
         if each is None:
             return None
         total += each
     return total
+
+
+# list
+
+_FIGURES = ("msgs", "turns", "comp.", "cost", "age")
+_SHOWN = 20
+"""Rows of the table without --limit."""
+_UNBOUNDED = 1_000
+"""A width in columns that any table fits into."""
+
+
+def list_sessions(
+    *,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="At most this many; default: 20, or all with --json.", show_default=False
+        ),
+    ] = None,
+    source: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Only sessions from this source: cli, import, …", show_default=False
+        ),
+    ] = "",
+    json: AsJson = False,
+    store: StoreAddress = "",
+) -> None:
+    """List the stored sessions, the most recently changed first.
+
+    Costs include all calls, also those that wrote summaries. If the price of
+    one of them is not known, the cost is unknown.
+
+    lowwater sessions
+    lowwater sessions list --limit 100 --source import
+    lowwater sessions --json | jq '.sessions[].name'
+    """
+    with opened_store(store, is_needed=False) as opened:
+        known = [each for each in opened.sessions() if not source or each.about.source == source]
+        chosen = known[: limit or (len(known) if json else _SHOWN)]
+        rows = session_rows(opened, chosen)
+    if json:
+        said = msgspec.json.encode({"total": len(known), "sessions": rows})
+        typer.echo(msgspec.json.format(said, indent=2).decode())
+        return
+    console = Console(highlight=False)
+    if not known:
+        where = f" from {on_one_line(source, 40)}" if source else ""
+        console.print(Text(f"No session{where} is kept here yet."))
+        return
+    wide = wide_table(rows, time.time())
+    fits = console.measure(wide, options=console.options.update(width=_UNBOUNDED)).maximum <= console.width
+    console.print(wide if fits else narrow_table(rows, time.time(), console.width))
+    if len(rows) < len(known):
+        console.print(
+            Text(f"\n{len(rows):,} of {len(known):,} sessions; --limit shows more.", style="bright_black")
+        )
 
 
 class ListingRow(Struct, frozen=True, kw_only=True):
@@ -91,8 +140,42 @@ class ListingRow(Struct, frozen=True, kw_only=True):
     ended_because: str
 
 
+def session_rows(store: Store, chosen: Sequence[Listed]) -> list[ListingRow]:
+    """Return the sessions with their costs; the cost of one whose account is damaged is unknown, with a warning."""
+    costs = _costs(store, [each.name for each in chosen])
+    return [
+        ListingRow(
+            name=each.name,
+            title=each.about.title,
+            source=each.about.source,
+            parent=each.about.parent,
+            model=each.model,
+            messages=each.messages,
+            turns=each.turns,
+            compactions=each.compactions,
+            cost=costs.get(each.name),
+            opened_at=each.opened_at,
+            changed_at=each.changed_at,
+            ended_at=each.about.ended_at,
+            ended_because=each.about.ended_because,
+        )
+        for each in chosen
+    ]
+
+
+def _costs(store: Store, names: Sequence[str]) -> dict[str, int | None]:
+    try:
+        accounts = store.accounts(names)
+    except DamagedStore as error:
+        if len(names) > 1:
+            return {name: cost for each in names for name, cost in _costs(store, [each]).items()}
+        say(f"warning: {error}")
+        return {}
+    return {account.session.name: costs_of(account).total for account in accounts}
+
+
 def wide_table(rows: Sequence[ListingRow], now: float) -> Table:
-    """Return a table with all that is told of a session on one line; what none of them has is left out."""
+    """Return a table with one line for each session, without columns that would be empty."""
     words = {
         "session": [row.name for row in rows],
         "title": [row.title for row in rows],
@@ -111,7 +194,7 @@ def wide_table(rows: Sequence[ListingRow], now: float) -> Table:
 
 
 def narrow_table(rows: Sequence[ListingRow], now: float, width: int) -> RenderableType:
-    """Return a table in which title, source and end share a column, and all of it can be read in `width` columns."""
+    """Return a table that fits `width` columns: title, source and end share one column."""
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bright_black")
     table.add_column("session")
     table.add_column("model")
@@ -145,86 +228,42 @@ def _ended(row: ListingRow, now: float) -> str:
     return f"{ago(row.ended_at, now)}{because}"
 
 
-def list_sessions(
+# show
+
+_LINES = 6
+"""Lines of a system prompt that are shown without --full."""
+_NAMES = 8
+"""How many tools and children are named."""
+
+
+def show(
+    name: SessionName,
     *,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="So many at most; default: 20, all with --json.", show_default=False
-        ),
-    ] = None,
-    source: Annotated[
-        str, typer.Option(metavar="NAME", help="Only those from there: cli, import, …", show_default=False)
-    ] = "",
+    full: Annotated[bool, typer.Option("--full", help="Show the whole system prompt.")] = False,
     json: AsJson = False,
     store: StoreAddress = "",
 ) -> None:
-    """List the kept sessions, the one changed last first.
+    """Show all about a session: lineage, models, sizes, costs, cadence.
 
-    Costs are those of all calls, summaries included; where the price of one
-    was not known, the sum is unknown.
+    The history is everything that was stored; the view is what the model is
+    shown now. Tokens are counted when messages arrive, in the session's
+    vocabulary.
 
-    lowwater sessions
-    lowwater sessions list --limit 100 --source import
-    lowwater sessions --json | jq '.sessions[].name'
+    lowwater sessions show refactor-auth
+    lowwater sessions show refac --full
     """
-    with opened_store(store, is_needed=False) as opened:
-        known = [each for each in opened.sessions() if not source or each.about.source == source]
-        chosen = known[: limit or (len(known) if json else _SHOWN)]
-        rows = session_rows(opened, chosen)
+    with opened_store(store) as opened:
+        known = opened.sessions()
+        card = _card(opened, named(known, name), known)
     if json:
-        said = msgspec.json.encode({"total": len(known), "sessions": rows})
-        typer.echo(msgspec.json.format(said, indent=2).decode())
+        typer.echo(msgspec.json.format(msgspec.json.encode(card), indent=2).decode())
         return
     console = Console(highlight=False)
-    if not known:
-        where = f" from {on_one_line(source, 40)}" if source else ""
-        console.print(Text(f"No session{where} is kept here yet."))
-        return
-    wide = wide_table(rows, time.time())
-    fits = console.measure(wide, options=console.options.update(width=_UNBOUNDED)).maximum <= console.width
-    console.print(wide if fits else narrow_table(rows, time.time(), console.width))
-    if len(rows) < len(known):
-        console.print(
-            Text(f"\n{len(rows):,} of {len(known):,} sessions; --limit shows more.", style="bright_black")
-        )
+    for block in draw_card(card, now=time.time(), full=full):
+        console.print(block, width=min(console.width, 110))
 
 
-def session_rows(store: Store, chosen: Sequence[Listed]) -> list[ListingRow]:
-    """Return sessions with what they cost; of one whose account is damaged that is unknown, and said to be so."""
-    costs = _costs(store, [each.name for each in chosen])
-    return [
-        ListingRow(
-            name=each.name,
-            title=each.about.title,
-            source=each.about.source,
-            parent=each.about.parent,
-            model=each.model,
-            messages=each.messages,
-            turns=each.turns,
-            compactions=each.compactions,
-            cost=costs.get(each.name),
-            opened_at=each.opened_at,
-            changed_at=each.changed_at,
-            ended_at=each.about.ended_at,
-            ended_because=each.about.ended_because,
-        )
-        for each in chosen
-    ]
-
-
-def _costs(store: Store, names: Sequence[str]) -> dict[str, int | None]:
-    try:
-        accounts = store.accounts(names)
-    except DamagedStore as error:
-        if len(names) > 1:
-            return {name: cost for each in names for name, cost in _costs(store, [each]).items()}
-        say(f"warning: {error}")
-        return {}
-    return {account.session.name: costs_of(account).total for account in accounts}
-
-
-class Child(Struct, frozen=True, kw_only=True):
+class ChildSession(Struct, frozen=True, kw_only=True):
     """A session that continues this one."""
 
     name: str
@@ -232,14 +271,14 @@ class Child(Struct, frozen=True, kw_only=True):
 
 
 class ModelSpan(Struct, frozen=True, kw_only=True):
-    """A model, and since when it was used."""
+    """A model, and the time since when it was used."""
 
     model: str
     since: float
 
 
 class Shown(Struct, frozen=True, kw_only=True):
-    """So many messages, and their size as counted when they came."""
+    """A number of messages, and their tokens as counted on arrival."""
 
     messages: int
     tokens: int
@@ -251,8 +290,8 @@ class SessionCard(Struct, frozen=True, kw_only=True):
     name: str
     about: About
     has_parent: bool
-    """Whether the session it continues is still kept."""
-    children: tuple[Child, ...]
+    """Whether the session that it continues is still stored."""
+    children: tuple[ChildSession, ...]
     model: str
     models: tuple[ModelSpan, ...]
     vocabulary: str
@@ -272,8 +311,56 @@ class SessionCard(Struct, frozen=True, kw_only=True):
     cadence: Cadence
 
 
-def draw(card: SessionCard, *, now: float, full: bool) -> Iterator[RenderableType]:
-    """Yield the page, block by block."""
+def _card(store: Store, listed: Listed, known: Sequence[Listed]) -> SessionCard:
+    outline, ledger = store.outline(listed.name), ledger_of(store, listed.name)
+    account = next(iter(store.accounts([listed.name])), Account(session=listed))
+    return SessionCard(
+        name=listed.name,
+        about=listed.about,
+        has_parent=any(each.name == listed.about.parent for each in known),
+        children=tuple(
+            ChildSession(name=each.name, title=each.about.title)
+            for each in reversed(known)
+            if each.about.parent == listed.name
+        ),
+        model=ledger.view.model,
+        models=_model_lines(ledger, outline.landmarks),
+        vocabulary=ledger.vocabulary,
+        opened_at=listed.opened_at,
+        changed_at=listed.changed_at,
+        entries=len(ledger.entries),
+        turns=listed.turns,
+        compactions=listed.compactions,
+        checkpoints=len(ledger.saved),
+        history=Shown(messages=len(ledger.messages), tokens=outline.tokens),
+        view=Shown(messages=len(ledger.view.items), tokens=ledger.view.tokens),
+        system=system_text(ledger.view.system) or _first_instructions(ledger),
+        tools=tool_names(ledger.view.tools),
+        preamble_tokens=ledger.view.preamble_tokens,
+        costs=costs_of(account),
+        cost=costs_of(account).total,
+        cadence=cadence([account]),
+    )
+
+
+def _model_lines(ledger: Ledger, landmarks: Sequence[Landmark]) -> tuple[ModelSpan, ...]:
+    """Return the models in the order in which they were used."""
+    told = [ledger.entries[each.position] for each in landmarks if each.kind in {"opened", "model_changed"}]
+    return tuple(
+        ModelSpan(model=entry.model, since=entry.at)
+        for entry in told
+        if isinstance(entry, Opened | ModelChanged)
+    )
+
+
+def _first_instructions(ledger: Ledger) -> str:
+    """Return the system prompt of a conversation whose first message it is, as in the chat format."""
+    first = ledger.message(1) if ledger.messages else None
+    return first.text if first is not None and first.role in {"system", "developer"} else ""
+
+
+def draw_card(card: SessionCard, *, now: float, full: bool) -> Iterator[RenderableType]:
+    """Yield the page of a session, block by block."""
     title = f" · {on_one_line(card.about.title, 80)}" if card.about.title else ""
     yield Text(on_one_line(card.name, 200), style="bold") + Text(title)
     yield _grid([*_origin(card, now), *_models(card), *_sizes(card), *_cost_lines(card)])
@@ -347,7 +434,7 @@ def _cost_lines(card: SessionCard) -> Iterator[tuple[str, str]]:
     parts = f"calls {amount(costs.calls)}, summaries {amount(costs.summaries)}" if card.cadence.events else ""
     yield "cost", amount(costs.total) + (f" ({parts})" if parts else "")
     if card.cadence.events:
-        yield "untouched", f"{amount(costs.untouched)} had nothing been compacted, about"
+        yield "untouched", f"about {amount(costs.untouched)} without compaction"
 
 
 def _cadence(found: Cadence) -> list[tuple[str, str]]:
@@ -371,77 +458,3 @@ def _system(text: str, *, full: bool) -> Text:
         return Text("\n".join(lines))
     rest = f"\n… {counted(len(lines) - _LINES, 'line')} more; --full shows them"
     return Text("\n".join(lines[:_LINES])) + Text(rest, style="bright_black")
-
-
-def show(
-    name: SessionName,
-    *,
-    full: Annotated[bool, typer.Option("--full", help="The whole system prompt.")] = False,
-    json: AsJson = False,
-    store: StoreAddress = "",
-) -> None:
-    """Show everything told of a session: lineage, models, sizes, costs, cadence.
-
-    Tokens are as counted when messages came, in the session's vocabulary. What
-    is kept of a session is its history; what the model is shown now its view.
-
-    lowwater sessions show refactor-auth
-    lowwater sessions show refac --full
-    """
-    with opened_store(store) as opened:
-        known = opened.sessions()
-        card = _card(opened, named(known, name), known)
-    if json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(card), indent=2).decode())
-        return
-    console = Console(highlight=False)
-    for block in draw(card, now=time.time(), full=full):
-        console.print(block, width=min(console.width, 110))
-
-
-def _card(store: Store, listed: Listed, known: Sequence[Listed]) -> SessionCard:
-    outline, ledger = store.outline(listed.name), ledger_of(store, listed.name)
-    account = next(iter(store.accounts([listed.name])), Account(session=listed))
-    return SessionCard(
-        name=listed.name,
-        about=listed.about,
-        has_parent=any(each.name == listed.about.parent for each in known),
-        children=tuple(
-            Child(name=each.name, title=each.about.title)
-            for each in reversed(known)
-            if each.about.parent == listed.name
-        ),
-        model=ledger.view.model,
-        models=_model_lines(ledger, outline.landmarks),
-        vocabulary=ledger.vocabulary,
-        opened_at=listed.opened_at,
-        changed_at=listed.changed_at,
-        entries=len(ledger.entries),
-        turns=listed.turns,
-        compactions=listed.compactions,
-        checkpoints=len(ledger.saved),
-        history=Shown(messages=len(ledger.messages), tokens=outline.tokens),
-        view=Shown(messages=len(ledger.view.items), tokens=ledger.view.tokens),
-        system=system_text(ledger.view.system) or _first_instructions(ledger),
-        tools=tool_names(ledger.view.tools),
-        preamble_tokens=ledger.view.preamble_tokens,
-        costs=costs_of(account),
-        cost=costs_of(account).total,
-        cadence=cadence([account]),
-    )
-
-
-def _model_lines(ledger: Ledger, landmarks: Sequence[Landmark]) -> tuple[ModelSpan, ...]:
-    """Return the models in the order they were used."""
-    told = [ledger.entries[each.position] for each in landmarks if each.kind in {"opened", "model_changed"}]
-    return tuple(
-        ModelSpan(model=entry.model, since=entry.at)
-        for entry in told
-        if isinstance(entry, Opened | ModelChanged)
-    )
-
-
-def _first_instructions(ledger: Ledger) -> str:
-    """Return the system prompt of a conversation that has it among its messages, as the chat format does."""
-    first = ledger.message(1) if ledger.messages else None
-    return first.text if first is not None and first.role in {"system", "developer"} else ""

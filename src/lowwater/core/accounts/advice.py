@@ -34,7 +34,7 @@ FAR_OFF = 0.05
 
 _NANO = 1_000_000_000
 
-Code = Literal[
+AdviceCode = Literal[
     "prices-unknown",
     "turns-unpriced",
     "summaries-dear",
@@ -45,9 +45,9 @@ Code = Literal[
     "cache-misjudged",
 ]
 
-CODES: tuple[Code, ...] = get_args(Code)
+CODES: tuple[AdviceCode, ...] = get_args(AdviceCode)
 
-SENTENCES: dict[Code, str] = {
+SENTENCES: dict[AdviceCode, str] = {
     "prices-unknown": "The prices of {model} are not known: what its turns cost (so many: {turns}) is missing from every sum.",
     "turns-unpriced": "What {unpriced} of {turns} turns on {model} cost is not known (their usage was not reported, or they were "
     "not billed at list prices) and is missing from every sum.",
@@ -168,11 +168,11 @@ def _misjudged_cache(of: Figures) -> Iterator[Advice]:
         yield _advice("cache-misjudged", model=of.model, off=off, turns=of.foreseen_turns)
 
 
-def _advice(code: Code, **facts: Fact) -> Advice:
+def _advice(code: AdviceCode, **facts: Fact) -> Advice:
     return Advice(code=code, facts=facts)
 
 
-def sentence(advice: Advice) -> str:
+def advice_sentence(advice: Advice) -> str:
     """Return a recommendation in words, with all its numbers; an unknown code, of another version, is listed as it is."""
     words = {str(code): said for code, said in SENTENCES.items()}.get(advice.code)
     if words is None or advice.facts.keys() != _names_in(words):
@@ -192,14 +192,14 @@ class _Words(Formatter):
             return str(value)
         match format_spec:
             case "usd":
-                return dollars(value)
+                return advice_dollars(value)
             case "share":
                 return f"{value:.1%}"
             case _:
                 return f"{value:,}"
 
 
-def dollars(nano: float) -> str:
+def advice_dollars(nano: float) -> str:
     """Return nano-dollars for people: with cents from one dollar on, with three significant digits below."""
     amount = abs(nano) / _NANO
     places = 2 if amount >= 1 or not amount else 2 - floor(log10(amount))

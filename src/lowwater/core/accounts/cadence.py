@@ -93,7 +93,7 @@ def summaries_in(event: Compaction) -> int:
 
 def _intervals(account: Account) -> list[int]:
     """Return the turns between each event of a session and the one before it."""
-    told = zip(account.events, turns_before(account), strict=True)
+    told = zip(account.events, turns_before_events(account), strict=True)
     before = [turns for event, turns in told if isinstance(event, Compaction)]
     return [after - turns for turns, after in pairwise(before)]
 
@@ -110,7 +110,7 @@ def _summary_calls(event: Event) -> int:
 
 
 def _is_further_call(rejected: Rejected, event: Compaction) -> bool:
-    return rejected.by not in WITHOUT_MODEL and (rejected.by != event.summarizer or bool(rejected.said))
+    return rejected.by not in WITHOUT_MODEL and (rejected.by != event.summarizer or bool(rejected.error))
 
 
 def _prompts(accounts: Sequence[Account]) -> int:
@@ -122,7 +122,7 @@ def _ratio(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
-def turns_before(account: Account) -> list[int]:
+def turns_before_events(account: Account) -> list[int]:
     """Return for each event how many turns had been recorded before it; the numbers never decrease.
 
     A store knows that from the versions. Without them the times decide: an event at the same moment as a turn belongs before
@@ -166,7 +166,10 @@ def _with_children(account: Account, children: dict[str, Account]) -> Account:
             child,
             records=(*account.records, *child.records),
             events=(*account.events, *child.events),
-            turns_before=(*turns_before(account), *(before + turns for turns in turns_before(child))),
+            turns_before=(
+                *turns_before_events(account),
+                *(before + turns for turns in turns_before_events(child)),
+            ),
         )
     return account
 

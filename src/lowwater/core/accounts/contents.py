@@ -5,14 +5,13 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from lowwater.core.groups import Unpaired, turns, unpaired
-from lowwater.core.messages import AnyPart, Message, ToolCall, ToolResult
+from lowwater.core.messages import AnyPart, Message, ToolCall, ToolResult, Unpaired, turns, unpaired
 
 _AGES = (("this turn", 0), ("1–5 turns ago", 5), ("6–20 turns ago", 20), ("21–80 turns ago", 80))
 _OLDEST = "over 80 turns ago"
 
 
-class Share(Struct, frozen=True, kw_only=True):
+class ContentShare(Struct, frozen=True, kw_only=True):
     """Tokens of one label, and how many messages or results they are in."""
 
     label: str
@@ -20,7 +19,7 @@ class Share(Struct, frozen=True, kw_only=True):
     count: int
 
 
-class Piece(Struct, frozen=True, kw_only=True):
+class LargePart(Struct, frozen=True, kw_only=True):
     """One large part: where it is and what it is."""
 
     index: int
@@ -34,10 +33,10 @@ class Contents(Struct, frozen=True, kw_only=True):
     tokens: int
     messages: int
     turns: int
-    by_kind: tuple[Share, ...]
-    by_tool: tuple[Share, ...]
-    by_age: tuple[Share, ...]
-    largest: tuple[Piece, ...]
+    by_kind: tuple[ContentShare, ...]
+    by_tool: tuple[ContentShare, ...]
+    by_age: tuple[ContentShare, ...]
+    largest: tuple[LargePart, ...]
     unpaired: Unpaired
 
 
@@ -56,7 +55,7 @@ def contents(
     tool_counts: Counter[str] = Counter()
     ages: Counter[str] = Counter()
     age_counts: Counter[str] = Counter()
-    pieces: list[Piece] = []
+    pieces: list[LargePart] = []
     names = _tool_names(messages)
     labels = _age_labels(messages)
     for index, (message, sizes) in enumerate(zip(messages, part_tokens, strict=True)):
@@ -72,9 +71,11 @@ def contents(
                 )
                 tools[tool] += tokens
                 tool_counts[tool] += isinstance(part, ToolResult)
-                pieces.append(Piece(index=index, label=f"{kind.removesuffix('s')} · {tool}", tokens=tokens))
+                pieces.append(
+                    LargePart(index=index, label=f"{kind.removesuffix('s')} · {tool}", tokens=tokens)
+                )
             else:
-                pieces.append(Piece(index=index, label=kind, tokens=tokens))
+                pieces.append(LargePart(index=index, label=kind, tokens=tokens))
     order = [label for label, _ in _AGES] + [_OLDEST]
     return Contents(
         tokens=sum(kinds.values()),
@@ -82,7 +83,9 @@ def contents(
         turns=len(turns(messages)),
         by_kind=_shares(kinds, kind_counts),
         by_tool=_shares(tools, tool_counts),
-        by_age=tuple(Share(label=a, tokens=ages[a], count=age_counts[a]) for a in order if age_counts[a]),
+        by_age=tuple(
+            ContentShare(label=a, tokens=ages[a], count=age_counts[a]) for a in order if age_counts[a]
+        ),
         largest=tuple(sorted(pieces, key=lambda piece: (-piece.tokens, piece.index))[:largest]),
         unpaired=unpaired(messages),
     )
@@ -117,9 +120,9 @@ def _age_labels(messages: Sequence[Message]) -> list[str]:
     return labels
 
 
-def _shares(tokens: Counter[str], counts: Counter[str]) -> tuple[Share, ...]:
+def _shares(tokens: Counter[str], counts: Counter[str]) -> tuple[ContentShare, ...]:
     return tuple(
-        Share(label=label, tokens=size, count=counts[label])
+        ContentShare(label=label, tokens=size, count=counts[label])
         for label, size in sorted(tokens.items(), key=lambda item: (-item[1], item[0]))
         if size or counts[label]
     )

@@ -17,9 +17,9 @@ from lowwater.core.messages import (
     Thinking,
     ToolCall,
     ToolResult,
-    said_in,
+    message_text,
 )
-from lowwater.core.view import Edited, Item, Summary, View, parts_of
+from lowwater.core.view import Edited, Item, Summary, View, shown_parts
 from lowwater.core.wording import counted
 
 _Key = int | bytes
@@ -124,13 +124,13 @@ def _shown(item: Item) -> dict[tuple[int, ...], AnyPart]:
     """Return an item's parts by path; a tool result with parts inside is represented by these."""
     return {
         path: part
-        for path, part in parts_of(item)
+        for path, part in shown_parts(item)
         if not isinstance(part, ToolResult) or not any(True for _ in part.parts)
     }
 
 
 def _summaries(items: Iterable[Item]) -> str:
-    return "\n\n".join(said_in(item.message) for item in items if isinstance(item, Summary))
+    return "\n\n".join(message_text(item.message) for item in items if isinstance(item, Summary))
 
 
 def _what(part: AnyPart, path: tuple[int, ...]) -> str:
@@ -191,7 +191,7 @@ class Change(Struct, frozen=True, kw_only=True):
         return self.after.tokens - self.before.tokens
 
 
-class Preamble(Struct, frozen=True, kw_only=True):
+class PreambleDifference(Struct, frozen=True, kw_only=True):
     """What changed before the messages."""
 
     system: bool
@@ -220,7 +220,7 @@ class Difference(Struct, frozen=True, kw_only=True):
     after: Size
     changes: tuple[Change, ...]
     """Every message of either view, what is kept included."""
-    preamble: Preamble
+    preamble: PreambleDifference
     models: Models
 
     @property
@@ -229,6 +229,10 @@ class Difference(Struct, frozen=True, kw_only=True):
         same = all(change.kind == "kept" for change in self.changes)
         return same and not self.preamble.changed and self.models.before == self.models.after
 
+    def __str__(self) -> str:
+        """Return it in words, without what changed inside a message."""
+        return words_of(self)
+
 
 def difference(before: View, after: View) -> Difference:
     """Return what changed from one view to another; the tokens of all changes add up to the difference of the views."""
@@ -236,7 +240,7 @@ def difference(before: View, after: View) -> Difference:
         before=_size(before.items),
         after=_size(after.items),
         changes=tuple(_runs(_change(aligned) for aligned in align_views(before.items, after.items))),
-        preamble=Preamble(
+        preamble=PreambleDifference(
             system=before.system != after.system,
             tools=before.tools != after.tools,
             before=before.preamble_tokens,

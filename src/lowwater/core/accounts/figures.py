@@ -86,9 +86,9 @@ def figures(model: str, gathered: Gathered) -> Figures:
         prompt=prompt,
         output=sum(usage.output for usage in usages),
         cache_read=cache_read,
-        cache_read_share=share(cache_read, prompt),
+        cache_read_share=ratio_of(cache_read, prompt),
         foreseen_turns=len(foreseen),
-        foreseen_off=share(sum(off for off, _ in foreseen), sum(prompt for _, prompt in foreseen)),
+        foreseen_off=ratio_of(sum(off for off, _ in foreseen), sum(prompt for _, prompt in foreseen)),
         cost=known_sum(record.cost for record in records),
         untouched=known_sum(map(_untouched, records)),
         passes=len(events),
@@ -116,16 +116,16 @@ def cost_per_1000(events: Iterable[Compaction]) -> float | None:
     """Return the nano-dollars for 1,000 tokens of summary, over the events whose cost is known; None if there are none."""
     priced = [(event.cost, event.summary_tokens) for event in events if event.cost is not None]
     written = [(cost, tokens) for cost, tokens in priced if tokens]
-    return share(1_000 * sum(cost for cost, _ in written), sum(tokens for _, tokens in written))
+    return ratio_of(1_000 * sum(cost for cost, _ in written), sum(tokens for _, tokens in written))
 
 
 def mean(numbers: Iterable[float | None]) -> float | None:
     """Return the mean of the numbers that there are; None if there are none."""
     known = [number for number in numbers if number is not None]
-    return share(sum(known), len(known))
+    return ratio_of(sum(known), len(known))
 
 
-def share(part: float, whole: float) -> float | None:
+def ratio_of(part: float, whole: float) -> float | None:
     """Return one number divided by another; None if that is a share of nothing."""
     return part / whole if whole else None
 

@@ -6,11 +6,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from lowwater.core.accounts.cadence import goes_on, turns_before
+from lowwater.core.accounts.cadence import goes_on, turns_before_events
 from lowwater.core.api_calls import Usage
 from lowwater.core.costs.prices import cost_of
 from lowwater.core.events import Compaction, TurnRecord
-from lowwater.core.models.model import Marks, Model, Uncached
+from lowwater.core.models.model import MarkedPrefixes, Model, Uncached
 from lowwater.core.models.registry import Registry
 from lowwater.core.stored import Account
 
@@ -103,7 +103,7 @@ def paybacks(account: Account, registry: Registry) -> list[Payback]:
 
 def _bought(account: Account) -> Iterator[_Bought]:
     """Yield the compactions between two calls, and up to which call they count."""
-    dated = zip(account.events, turns_before(account), strict=True)
+    dated = zip(account.events, turns_before_events(account), strict=True)
     paid = [
         (turn, event) for event, turn in dated if isinstance(event, Compaction) and event.mode != "shorten"
     ]
@@ -240,7 +240,7 @@ def _left_in_cache(before: TurnRecord | None, now: TurnRecord, model: Model, at:
     if not now.usage.cache_read and (ttl is None or at - before.at > ttl):
         return 0
     says_written = usage.cache_write + usage.cache_write_long > 0
-    only_marked = isinstance(rules.matching, Marks) and rules.matching.unmarked == "uncached"
+    only_marked = isinstance(rules.matching, MarkedPrefixes) and rules.matching.unmarked == "uncached"
     return usage.prompt - usage.uncached if says_written or only_marked else usage.prompt
 
 

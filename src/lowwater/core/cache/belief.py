@@ -1,20 +1,31 @@
-"""The belief about the provider's cache: which prefixes it should hold, given what was sent, when, and the reported usage.
+"""What the provider's cache sees of a request, and the belief about what it holds, given what was sent, when, and the reported usage.
 
-No provider says what it holds. A request stores prefixes, each ending at a boundary; by the provider's rules (`CacheRules`)
-a later request reads the longest one that is still alive, and the usage reported for it corrects the belief.
+A request is a row of content blocks, each identified by a hash of the prefix up to it. No provider says what it holds. A
+request stores prefixes, each ending at a boundary; by the provider's rules (`CacheRules`) a later request reads the longest
+one that is still alive, and the usage reported for it corrects the belief.
 """
 
 from bisect import bisect_left, bisect_right
-from itertools import groupby
+from collections.abc import Iterable
+from functools import cached_property
+from hashlib import blake2b
+from itertools import accumulate, groupby
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.api_calls import Usage
-from lowwater.core.cache.layout import Layout
-from lowwater.core.models.model import CacheRules, Marks, Matching, Model, Steps, Uncached, Units
+from lowwater.core.models.model import (
+    CacheRules,
+    MarkedPrefixes,
+    Matching,
+    Model,
+    SteppedPrefixes,
+    Uncached,
+    Units,
+)
 from lowwater.core.stored_form import stored_as
 
 HALF_LIFE = 3_600.0
@@ -35,6 +46,63 @@ _MAX_STEP_BOUNDARIES = 192
 """Boundaries that represent a prefix stored in steps: wherever it is cut, one is within half a percent of its length."""
 _PREFIX_CHANGED = frozenset({"model_changed", "system_changed", "tools_changed"})
 """Reasons that a provider gives for a miss which refute the whole belief: it saw another prefix than was sent."""
+MarkLifetime = Literal["", "short", "long"]
+"""How long a prefix is to be cached: not at all, for the provider's default lifetime, or for the long one it sells."""
+
+KEY_BYTES = 8
+"""Keys are short because they are stored with every turn, and a collision only spoils one estimate."""
+
+
+class Block(Struct, frozen=True, kw_only=True):
+    """One content block; `key` identifies the whole prefix that ends with it, without cache marks."""
+
+    key: bytes
+    tokens: int
+    mark: MarkLifetime = ""
+    """The lifetime that a cache mark on this block asks for; empty if it has none."""
+    ends: Literal["", "input", "output"] = ""
+    """Whether an input (of the user or a tool) or an output of the model ends with this block."""
+
+
+class Layout(Struct, frozen=True, kw_only=True, dict=True):
+    """The blocks of one request in the provider's order: tools, system, messages."""
+
+    blocks: tuple[Block, ...]
+    automatic: MarkLifetime = "short"
+    """The lifetime asked for what the provider caches without marks; empty if the request turns that off."""
+
+    @cached_property
+    def ends(self) -> tuple[int, ...]:
+        """The token position at which each block ends."""
+        return tuple(accumulate(block.tokens for block in self.blocks))
+
+    @cached_property
+    def index(self) -> dict[bytes, int]:
+        """The index of the block with each key."""
+        return {block.key: at for at, block in enumerate(self.blocks)}
+
+    @cached_property
+    def marked(self) -> tuple[int, ...]:
+        """The indexes of the blocks that carry a mark."""
+        return tuple(at for at, block in enumerate(self.blocks) if block.mark)
+
+    @property
+    def total(self) -> int:
+        """The tokens of the whole request."""
+        return self.ends[-1] if self.blocks else 0
+
+
+def chained(digests: Iterable[bytes], *, start: bytes = b"") -> list[bytes]:
+    """Return the key of the prefix that ends with each of the blocks' digests.
+
+    `start` is the key to continue from, or a digest of what else the cache depends on: model, thinking, tool choice.
+    """
+    keys: list[bytes] = []
+    key = start
+    for digest in digests:
+        key = blake2b(key + digest, digest_size=KEY_BYTES).digest()
+        keys.append(key)
+    return keys
 
 
 class Boundary(
@@ -130,7 +198,7 @@ def warmth(belief: Belief, layout: Layout, rules: CacheRules, at: float) -> Warm
     if isinstance(rule, Uncached):
         return Warmth(ends=layout.ends)
     held = belief.boundaries
-    if isinstance(rule, Marks) and rule.lookback_marks is not None:
+    if isinstance(rule, MarkedPrefixes) and rule.lookback_marks is not None:
         held = held[-rule.lookback_marks :]
     index, found, deepest = layout.index, [], (-1, 1.0)
     for boundary in held:
@@ -143,8 +211,10 @@ def warmth(belief: Belief, layout: Layout, rules: CacheRules, at: float) -> Warm
         positions=tuple(layout.ends[block] for block in blocks),
         blocks=blocks,
         ends=layout.ends,
-        marks=tuple(write.block for write in writes_of(layout, rules, 0)) if isinstance(rule, Marks) else (),
-        lookback=rule.lookback_blocks if isinstance(rule, Marks) else None,
+        marks=tuple(write.block for write in writes_of(layout, rules, 0))
+        if isinstance(rule, MarkedPrefixes)
+        else (),
+        lookback=rule.lookback_blocks if isinstance(rule, MarkedPrefixes) else None,
         step=step_of(rule),
         least=rules.min_cacheable or 0,
         chance=deepest[1] * belief.trust,
@@ -174,7 +244,7 @@ def billed(layout: Layout, model: Model, hit: int) -> Usage:
     """Return the billed input of a call with this layout that reads `hit` tokens."""
     rest = layout.total - hit
     match rule_of(layout, model.cache):
-        case Marks():
+        case MarkedPrefixes():
             writes = writes_of(layout, model.cache, hit)
             last = max((layout.ends[write.block] for write in writes), default=0)
             long_to = max((layout.ends[write.block] for write in writes if write.long), default=0)
@@ -183,7 +253,7 @@ def billed(layout: Layout, model: Model, hit: int) -> Usage:
             return Usage(
                 uncached=rest - long - short, cache_read=hit, cache_write=short, cache_write_long=long
             )
-        case Steps() | Units() if layout.automatic == "long" and _sells_long_writes(model):
+        case SteppedPrefixes() | Units() if layout.automatic == "long" and _sells_long_writes(model):
             return Usage(cache_read=hit, cache_write_long=rest)
         case _:
             return Usage(cache_read=hit, uncached=rest)
@@ -314,7 +384,7 @@ def _put(held: dict[bytes, Boundary], new: Boundary) -> None:
 
 def _wrote_nothing(rules: CacheRules, expected: Usage, reported: Usage) -> bool:
     """Return whether a provider that reports its writes wrote nothing, so that the marks cannot have reached it."""
-    reports = isinstance(rules.matching, Marks) and rules.matching.unmarked == "uncached"
+    reports = isinstance(rules.matching, MarkedPrefixes) and rules.matching.unmarked == "uncached"
     wanted = expected.cache_write + expected.cache_write_long
     return reports and wanted > 0 and not (reported.prompt - reported.uncached)
 
@@ -345,17 +415,17 @@ def _belief_error(expected: Usage, reported: Usage | None) -> BeliefError:
 def rule_of(layout: Layout, rules: CacheRules) -> Matching:
     """Return the rule that applies to this request, which depends on its marks and on whether caching without marks is on."""
     match rules.matching:
-        case Marks(unmarked="instead"):
+        case MarkedPrefixes(unmarked="instead"):
             if layout.marked:
                 return rules.matching
-            return Steps() if layout.automatic else Uncached()
-        case Marks(unmarked="beside"):
+            return SteppedPrefixes() if layout.automatic else Uncached()
+        case MarkedPrefixes(unmarked="beside"):
             return rules.matching if layout.marked or layout.automatic else Uncached()
-        case Marks():
+        case MarkedPrefixes():
             return rules.matching if layout.marked else Uncached()
         case Uncached():
             return rules.matching
-        case Steps() | Units():
+        case SteppedPrefixes() | Units():
             return rules.matching if layout.automatic else Uncached()
 
 
@@ -364,7 +434,7 @@ def step_of(rule: Matching) -> int:
 
     An unpublished step is assumed to be one token.
     """
-    return (rule.tokens or 1) if isinstance(rule, Steps) else 0
+    return (rule.tokens or 1) if isinstance(rule, SteppedPrefixes) else 0
 
 
 class Write(Struct, frozen=True, kw_only=True):
@@ -377,9 +447,9 @@ class Write(Struct, frozen=True, kw_only=True):
 def writes_of(layout: Layout, rules: CacheRules, hit: int) -> list[Write]:
     """Return the boundaries that a request stores once it is processed, if `hit` of its tokens were read."""
     match rule_of(layout, rules):
-        case Marks() as rule:
+        case MarkedPrefixes() as rule:
             return _writes_at_marks(layout, rule, rules.min_cacheable or 0)
-        case Steps() as rule:
+        case SteppedPrefixes() as rule:
             return _writes_in_steps(layout, max(rule.tokens or 1, rules.min_cacheable or 0))
         case Units():
             return _writes_of_units(layout, hit)
@@ -387,7 +457,7 @@ def writes_of(layout: Layout, rules: CacheRules, hit: int) -> list[Write]:
             return []
 
 
-def _writes_at_marks(layout: Layout, rule: Marks, least: int) -> list[Write]:
+def _writes_at_marks(layout: Layout, rule: MarkedPrefixes, least: int) -> list[Write]:
     """Return a write for each of the last `max_marks` marks, including the one the provider itself may add at the end."""
     asked = {at: layout.blocks[at].mark for at in layout.marked}
     if rule.unmarked == "beside" and layout.automatic and layout.blocks:

@@ -15,9 +15,7 @@ from lowwater.core.cache.lifetimes import Lifetime
 from lowwater.core.entries import AlteredMessage, Compacted, Edit, PreambleChanged
 from lowwater.core.ledger import Ledger, Saved
 from lowwater.core.messages import AnyPart, Message, Opaque
-from lowwater.core.models.model import Marks as MarkRules
-from lowwater.core.models.model import Model
-from lowwater.core.models.routers import ALIBABA, UNKNOWN, router_of
+from lowwater.core.models.model import ALIBABA, UNKNOWN, MarkedPrefixes, Model, router_of
 from lowwater.core.view import Edited, Item, Summary, items_shown
 
 LOOKBACK = 20
@@ -26,21 +24,21 @@ LOOKBACK = 20
 _MARKS_ON_MESSAGES = 3
 """Anthropic takes four marks in a request; one of them is placed before the messages."""
 _LIFETIMES = {"short": "5m", "long": "1h"}
-_NOT_COMPACTING = frozenset({"shorten", "reasoning", "repeat"})
-"""Mechanisms that edit messages without compacting the history: truncation on arrival, thinking a model rejects, a repeated message."""
+_NOT_COMPACTING = frozenset({"shorten", "reasoning", "repeat", "keep"})
+"""Mechanisms that do not compact the history: truncation on arrival, thinking a model rejects, a repeated message, a view that stays."""
 _RECENT_ENTRIES = 200
 """The newest entries, which are searched for a change of the system prompt."""
 _KEY_BYTES = 8
 
 
-class Marks(Struct, frozen=True, kw_only=True):
+class CacheMarks(Struct, frozen=True, kw_only=True):
     """The cache marks that a provider takes: one before the messages, the others on messages."""
 
     ttl: str = "5m"
     in_chat: bool = False
     """Whether marks are taken in the chat format (Claude through OpenRouter, for example)."""
     on_tools: bool = False
-    """Whether they are taken on the text of tool messages in the chat format (`core/models/routers.py`)."""
+    """Whether they are taken on the text of tool messages in the chat format (`core/models/model.py`)."""
     breakpoints: bool = False
     """Whether they are OpenAI's `prompt_cache_breakpoint`, to which the server adds one of its own."""
     lookback: int | None = LOOKBACK
@@ -58,19 +56,19 @@ class Marks(Struct, frozen=True, kw_only=True):
 
 def marks_for(
     model: Model, *, name: str, ttl: str, base_url: str = "", lifetime: Lifetime = "short"
-) -> Marks | None:
+) -> CacheMarks | None:
     """Return the marks for a model called `name` at `base_url`, or None if the provider takes none.
 
     `lifetime` is what a `ttl` of `auto` means at the moment. OpenAI offers a single lifetime, whatever is asked for.
     """
     matching = model.cache.matching
-    if not isinstance(matching, MarkRules):
+    if not isinstance(matching, MarkedPrefixes):
         return None
     if model.provider == "openai":
-        return Marks(ttl="30m", breakpoints=True, lookback=matching.lookback_blocks)
+        return CacheMarks(ttl="30m", breakpoints=True, lookback=matching.lookback_blocks)
     router = router_of(name, base_url) or (ALIBABA if model.provider == "alibaba" else None)
     asked = _LIFETIMES[lifetime] if ttl == "auto" else ttl
-    return Marks(
+    return CacheMarks(
         ttl=asked,
         in_chat=model.provider != "anthropic" or router is not None,
         on_tools=(router or UNKNOWN).on_tools,
@@ -250,7 +248,7 @@ def _edge(ledger: Ledger, items: Sequence[Item], until: int) -> int | None:
     if newest is None:
         return None
     before = next(compactions, None)
-    stands = before.stands if before else ()
+    stands = before.items if before else ()
     edited = {stand.number: stand.edits for stand in stands if isinstance(stand, AlteredMessage)}
     return max((at for at, item in enumerate(items) if _is_changed(item, edited)), default=None)
 

@@ -25,7 +25,7 @@ _HISTORY = 120_000
 DEAD = 10_000
 """Tokens that are no longer needed, as an example whose rent is shown as an amount of money."""
 
-By = Literal["riding", "not riding", "other"]
+SummaryWay = Literal["riding", "not riding", "other"]
 Point = Literal["rent", "wall", "cliff", "ceiling"]
 
 
@@ -120,7 +120,7 @@ def simple_payback(*, cached: int, saved: int, input_price: float, read_price: f
     )
 
 
-class Shape(Struct, frozen=True, kw_only=True):
+class SessionShape(Struct, frozen=True, kw_only=True):
     """The sizes of a session that grows steadily, in tokens."""
 
     growth: int
@@ -152,7 +152,7 @@ class Shape(Struct, frozen=True, kw_only=True):
 class SummaryMethod(Struct, frozen=True, kw_only=True):
     """A way to get summaries written, and how often it pays to compact with it; amounts in input tokens."""
 
-    by: By
+    by: SummaryWay
     """The session's model, appended to the same request with its prefix cached or not, or another model."""
     break_even: float | None
     """Calls after which a full compaction has paid for itself; None: never."""
@@ -168,7 +168,9 @@ class SummaryMethod(Struct, frozen=True, kw_only=True):
     """The average cost of rent and compactions per call, by which methods are compared."""
 
 
-def own_way(at: Ratios, shape: Shape, replaced: int, *, by: Literal["riding", "not riding"]) -> SummaryMethod:
+def own_way(
+    at: Ratios, shape: SessionShape, replaced: int, *, by: Literal["riding", "not riding"]
+) -> SummaryMethod:
     """Return the method in which the session's model writes the summary, appended to the same request."""
     how: Literal["riding", "cold"] = "riding" if by == "riding" else "cold"
     cost, least = (own_summary(at, what, how=how) for what in _full_and_least(shape, replaced))
@@ -176,7 +178,9 @@ def own_way(at: Ratios, shape: Shape, replaced: int, *, by: Literal["riding", "n
     return _summary_method(at, shape, replaced, by=by, cost=cost, least=least, carried=carried)
 
 
-def other_way(at: Ratios, shape: Shape, replaced: int, *, input: float, output: float) -> SummaryMethod:
+def other_way(
+    at: Ratios, shape: SessionShape, replaced: int, *, input: float, output: float
+) -> SummaryMethod:
     """Return the method in which another model does, whose prices are multiples of this model's input price."""
     cost, least = (
         other_summary(what, input=input, output=output) for what in _full_and_least(shape, replaced)
@@ -184,13 +188,20 @@ def other_way(at: Ratios, shape: Shape, replaced: int, *, input: float, output: 
     return _summary_method(at, shape, replaced, by="other", cost=cost, least=least, carried=input)
 
 
-def _full_and_least(shape: Shape, replaced: int) -> tuple[PlannedCompaction, PlannedCompaction]:
+def _full_and_least(shape: SessionShape, replaced: int) -> tuple[PlannedCompaction, PlannedCompaction]:
     """Return the full compaction, and the one that replaces only the previous summary."""
     return shape.compaction(replaced), shape.compaction(shape.summary)
 
 
 def _summary_method(
-    at: Ratios, shape: Shape, replaced: int, *, by: By, cost: float, least: float, carried: float
+    at: Ratios,
+    shape: SessionShape,
+    replaced: int,
+    *,
+    by: SummaryWay,
+    cost: float,
+    least: float,
+    carried: float,
 ) -> SummaryMethod:
     """Return the method whose full summary costs `cost`, a summary of nothing new `least`, and each further token `carried`."""
     fixed = (at.write - at.read) * (shape.summary + shape.tail) + least
@@ -208,7 +219,7 @@ def _summary_method(
     )
 
 
-class Prune(Struct, frozen=True, kw_only=True):
+class ExamplePrune(Struct, frozen=True, kw_only=True):
     """An example of a prune, which elides old results without a model: a third of the history, from its middle on."""
 
     removes: int
@@ -247,14 +258,14 @@ class Tuning(Struct, frozen=True, kw_only=True):
     """None if unknown."""
     currency: Currency
     ratios: Ratios
-    shape: Shape
+    shape: SessionShape
     replaced: int
     """What the full compaction replaces, for which the break-even is shown."""
     ways: tuple[SummaryMethod, ...]
     """The methods to get summaries; the trigger is computed for the first."""
     other: str | None
     """The model of the method `other`."""
-    prune: Prune
+    prune: ExamplePrune
     trigger: int
     """The prompt size at which to compact: where the rent has reached the price, or where a limit forces it."""
     trigger_by: Point
@@ -282,7 +293,7 @@ class Tuning(Struct, frozen=True, kw_only=True):
         """The nearest limit that forces a compaction."""
         return _nearest(self.limits)
 
-    def way(self, by: By) -> SummaryMethod | None:
+    def way(self, by: SummaryWay) -> SummaryMethod | None:
         """Return one method to get summaries, or None if it is not available."""
         return next((way for way in self.ways if way.by == by), None)
 
@@ -303,7 +314,7 @@ def tuning_of(
 
     The model `other` may write the summaries too; with `prefer_other` the trigger is computed for it if it is cheaper.
     """
-    shape = Shape(growth=growth, preamble=preamble, tail=tail, summary=summary)
+    shape = SessionShape(growth=growth, preamble=preamble, tail=tail, summary=summary)
     known, currency = with_fallback_prices(_billed(model, at))
     prices = known.prices
     assert prices is not None, "unknown prices were replaced by fallback prices"
@@ -362,7 +373,7 @@ def _billed(model: Model, at: float | None) -> Model:
 
 
 def _ways(
-    at: Ratios, shape: Shape, replaced: int, prices: Prices, others: Prices | None, *, prefer: bool
+    at: Ratios, shape: SessionShape, replaced: int, prices: Prices, others: Prices | None, *, prefer: bool
 ) -> tuple[SummaryMethod, ...]:
     riding = own_way(at, shape, replaced, by="riding")
     resent = own_way(at, shape, replaced, by="not riding")
@@ -380,12 +391,12 @@ def _rounded(tokens: int) -> int:
     return tokens // 1_000 * 1_000 or tokens
 
 
-def _prune(at: Ratios, *, removes: int, survives: int) -> Prune:
+def _prune(at: Ratios, *, removes: int, survives: int) -> ExamplePrune:
     calls = break_even_prune(at, removes=removes, survives=survives)
-    return Prune(removes=removes, survives=survives, break_even=calls if at.read and removes else None)
+    return ExamplePrune(removes=removes, survives=survives, break_even=calls if at.read and removes else None)
 
 
-def _amounts(model: Model, prices: Prices, shape: Shape, way: SummaryMethod, trigger: int) -> Amounts:
+def _amounts(model: Model, prices: Prices, shape: SessionShape, way: SummaryMethod, trigger: int) -> Amounts:
     at, growth = ratios_of(prices), shape.growth
 
     def nano(tokens: float) -> int:

@@ -32,16 +32,9 @@ from lowwater.core.strict_json import (
 )
 from lowwater.errors import BadInput, MalformedMessage
 
-_ON_DEMAND_BETA = "compact-2026-09-04"
-"""Beta for requesting a signed compaction block and for sending one back."""
-_THRESHOLD_BETA = "compact-2026-01-12"
-"""Beta for sending back an unsigned compaction block, which the API put into an answer by itself."""
-_BINDING_BETA = "thinking-binding-controls-2026-08-01"
-"""Beta for `thinking.block_binding`: what the API does with thinking that follows an edited message."""
-_DISABLED = b'{"type":"disabled"}'
+# Decoding
+
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
-_THINKING_BLOCKS = frozenset({"thinking", "redacted_thinking"})
-_COMPACTION = b'"compaction"'
 
 
 class _RawMessage(Struct):
@@ -95,30 +88,6 @@ class _Document(Struct):
     title: str | None = None
 
 
-class _TypedMessage(Struct):
-    role: str
-    content: str | list[_Typed]
-
-
-class _CompactionBlock(Struct):
-    type: str = ""
-    signature: str | None = None
-
-
-class _BlockMessage(Struct):
-    content: str | list[_CompactionBlock] = ""
-
-
-class _ThinkingConfig(Struct):
-    type: str = ""
-    block_binding: Any = None
-
-
-class _Body(Struct):
-    messages: list[Raw] = []
-    thinking: Raw = Raw(b"")
-
-
 def decode_message(raw: bytes, index: int) -> Message:
     """Return the message in `raw`, or raise MalformedMessage; `index` is its place in the client's list."""
     try:
@@ -139,9 +108,9 @@ def _decode(raw: bytes) -> Message:
         parts = [_part(bytes(block)) for block in peek.content]
     for part in parts:
         if isinstance(part, ToolResult) and role != "user":
-            raise BadInput(f"a tool_result cannot stand in a message of role {role}")
+            raise BadInput(f"a tool_result cannot be in a message of role {role}")
         if isinstance(part, ToolCall | Thinking) and role != "assistant":
-            raise BadInput(f"a {part.kind} cannot stand in a message of role {role}")
+            raise BadInput(f"a {part.kind} cannot be in a message of role {role}")
     return Message(role=role, parts=tuple(parts), wire=Wire(format="anthropic", raw=raw))
 
 
@@ -218,6 +187,9 @@ def _data(source: _Source) -> str:
 
 def _extra(raw: bytes, known: type[Struct]) -> bytes:
     return extra_of(raw, {"type", *known.__struct_fields__})
+
+
+# Encoding
 
 
 def encode_messages(messages: Sequence[Message]) -> list[bytes]:
@@ -356,6 +328,22 @@ def _input(arguments: str) -> bytes:
     return arguments.encode()
 
 
+# Rules about thinking
+
+_DISABLED = b'{"type":"disabled"}'
+_THINKING_BLOCKS = frozenset({"thinking", "redacted_thinking"})
+
+
+class _TypedMessage(Struct):
+    role: str
+    content: str | list[_Typed]
+
+
+class _ThinkingConfig(Struct):
+    type: str = ""
+    block_binding: Any = None
+
+
 def thinking_for(config: bytes, messages: Sequence[bytes]) -> bytes:
     """Return the request's `thinking` as it may be sent with these messages.
 
@@ -414,6 +402,31 @@ def dropping(thinking: bytes) -> bytes:
     return write_object(
         read_fields(thinking) | {"block_binding": b'{"prefix_mismatch_behavior":"drop_block"}'}
     )
+
+
+# Beta headers
+
+_ON_DEMAND_BETA = "compact-2026-09-04"
+"""Beta for requesting a signed compaction block and for sending one back."""
+_THRESHOLD_BETA = "compact-2026-01-12"
+"""Beta for sending back an unsigned compaction block, which the API put into an answer by itself."""
+_BINDING_BETA = "thinking-binding-controls-2026-08-01"
+"""Beta for `thinking.block_binding`: what the API does with thinking that follows an edited message."""
+_COMPACTION = b'"compaction"'
+
+
+class _CompactionBlock(Struct):
+    type: str = ""
+    signature: str | None = None
+
+
+class _BlockMessage(Struct):
+    content: str | list[_CompactionBlock] = ""
+
+
+class _Body(Struct):
+    messages: list[Raw] = []
+    thinking: Raw = Raw(b"")
 
 
 def betas_for(messages: Sequence[bytes], thinking: bytes = b"") -> tuple[str, ...]:

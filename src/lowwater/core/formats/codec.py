@@ -1,6 +1,9 @@
-"""Decoding and encoding messages, requests and complete answers, whatever their format."""
+"""Decoding and encoding messages, requests and complete answers, whatever their format, and detecting the format.
 
-from collections.abc import Callable, Sequence
+A format is detected by the roles, fields and block types that only some formats have.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -9,13 +12,14 @@ from msgspec import Raw, Struct
 
 from lowwater.core.api_calls import Request, Response, Usage
 from lowwater.core.formats import anthropic, openai_chat, openai_responses
-from lowwater.core.formats.detect import detect, possible_formats
-from lowwater.core.formats.openai_responses import group_items, items_in
+from lowwater.core.formats.openai_responses import group_items, is_item_type, items_in
 from lowwater.core.formats.refusals import anthropic_miss_reason, openai_miss_reason
-from lowwater.core.formats.usage import Report, decode_anthropic_report, decode_openai_report
+from lowwater.core.formats.usage import UsageReport, decode_anthropic_report, decode_openai_report
 from lowwater.core.messages import Format, Message
 from lowwater.core.strict_json import read_fields, read_json, write_array, write_json, write_object
 from lowwater.errors import BadInput, MalformedMessage, UnknownFormat
+
+# Messages
 
 _DECODERS: MappingProxyType[Format, Callable[[bytes, int], Message]] = MappingProxyType(
     {
@@ -31,8 +35,6 @@ _ENCODERS: MappingProxyType[Format, Callable[[Sequence[Message]], list[bytes]]] 
         "openai_responses": openai_responses.encode_messages,
     }
 )
-_NULL = Raw(b"null")
-_QUOTED_BYTES = 200
 
 
 def split_array(data: bytes) -> list[bytes]:
@@ -54,7 +56,7 @@ def raw_messages(messages: Sequence[object]) -> list[bytes]:
     raws = []
     for index, message in enumerate(messages):
         if not isinstance(message, bytes) and _holds_bytes(message):
-            raise MalformedMessage(index, "bytes are no message content: decode them to text first")
+            raise MalformedMessage(index, "bytes are not valid message content: decode them to text first")
         try:
             raws.append(message if isinstance(message, bytes) else write_json(message))
         except BadInput as error:
@@ -124,6 +126,9 @@ def _reread(message: Message, assumed: Format, format: Format) -> Message:
         return _DECODERS[format](wire.raw, 0)
     except BadInput:
         return message  # it only looked the same, and will be converted when it is encoded
+
+
+# Requests
 
 
 class _RequestFields(Struct):
@@ -203,6 +208,12 @@ def _evidence(fields: dict[str, bytes]) -> set[str]:
     if b'"input_schema"' in fields.get("tools", b""):
         names |= {"anthropic_version", "system"}
     return names
+
+
+# Answers
+
+_NULL = Raw(b"null")
+_QUOTED_BYTES = 200
 
 
 class _Choice(Struct):
@@ -307,7 +318,7 @@ def _decode_openai_response(raw: bytes) -> Response:
     )
 
 
-def _read_report(usage: bytes, read: Callable[[bytes], Report]) -> Report | str | None:
+def _read_report(usage: bytes, read: Callable[[bytes], UsageReport]) -> UsageReport | str | None:
     """Return the usage report, None if there is none, or what is wrong with it: bad numbers must not lose an answer."""
     if usage == b"null":
         return None
@@ -318,17 +329,22 @@ def _read_report(usage: bytes, read: Callable[[bytes], Report]) -> Report | str 
 
 
 def _response(
-    message: Message, reported: Report | str | None, *, model: str | None, stop: str | None, miss_reason: str
+    message: Message,
+    reported: UsageReport | str | None,
+    *,
+    model: str | None,
+    stop: str | None,
+    miss_reason: str,
 ) -> Response:
     """Return the answer; `reported` is its usage, None if there was none, or why it could not be read."""
-    report = reported if isinstance(reported, Report) else None
+    report = reported if isinstance(reported, UsageReport) else None
     return Response(
         doubt=reported if isinstance(reported, str) else "",
         message=message,
         usage=report.usage if report else None,
         others=report.others if report else (),
         list_price=report.list_price if report else True,
-        cache_told=report.cache_told if report else True,
+        reports_cache=report.reports_cache if report else True,
         prompt=report.prompt if report else 0,
         model=model or "",
         stop=stop or "",
@@ -368,3 +384,107 @@ def as_completion(message: object, usage: Usage, model: str = "") -> dict[str, A
             },
         },
     }
+
+
+# Detecting the format
+
+_ANTHROPIC_BLOCKS = frozenset(
+    {
+        "tool_use",
+        "tool_result",
+        "thinking",
+        "redacted_thinking",
+        "image",
+        "document",
+        "server_tool_use",
+        "compaction",
+    }
+)
+_CHAT_BLOCKS = frozenset({"image_url", "input_audio", "file"})
+_RESPONSES_BLOCKS = frozenset({"input_text", "output_text", "input_image", "input_file"})
+_CHAT_ROLES = frozenset({"tool", "function"})
+_OPENAI_ROLES = frozenset({"system", "developer"})
+_ANTHROPIC_FIELDS = frozenset(
+    {"system", "anthropic_version", "stop_sequences", "thinking", "context_management"}
+)
+_CHAT_FIELDS = frozenset(
+    {"max_completion_tokens", "stream_options", "response_format", "reasoning_effort", "n"}
+)
+
+_Formats = frozenset[Format]
+_ANY: _Formats = frozenset({"openai_chat", "anthropic", "openai_responses"})
+_ANTHROPIC: _Formats = frozenset({"anthropic"})
+_CHAT: _Formats = frozenset({"openai_chat"})
+_RESPONSES: _Formats = frozenset({"openai_responses"})
+_OPENAI: _Formats = frozenset({"openai_chat", "openai_responses"})
+_NOT_RESPONSES: _Formats = frozenset({"openai_chat", "anthropic"})
+
+
+class _Block(Struct):
+    type: str = ""
+
+
+class _Hint(Struct):
+    role: str = ""
+    type: str = ""
+    content: list[_Block] | str | None = None
+    tool_calls: Raw = Raw(b"")
+    stop_reason: Raw = Raw(b"")
+
+
+def detect(messages: Sequence[bytes], fields: Collection[str] = ()) -> Format:
+    """Return the format of raw messages, with the names of the request's other fields as further evidence.
+
+    The first message that only one format allows decides, then the fields. A conversation of plain text looks the same
+    in every format and counts as chat.
+    """
+    found = detect_format(messages)
+    if found is not None:
+        return found
+    anthropic, chat = len(_ANTHROPIC_FIELDS.intersection(fields)), len(_CHAT_FIELDS.intersection(fields))
+    return "anthropic" if anthropic > chat else "openai_chat"
+
+
+def detect_format(messages: Iterable[bytes]) -> Format | None:
+    """Return the only format that the messages allow; None if they look the same in every format.
+
+    Messages that fit both of OpenAI's formats but not Anthropic's count as chat.
+    """
+    left = _ANY
+    for raw in messages:
+        allowed = possible_formats(raw)
+        if len(allowed) == 1:
+            return next(iter(allowed))
+        left = left & allowed or left
+        if len(left) == 1:
+            return next(iter(left))
+    return None if "anthropic" in left else "openai_chat"
+
+
+def possible_formats(raw: bytes) -> frozenset[Format]:
+    """Return the formats that a message could be in."""
+    if raw.lstrip()[:1] == b"[":
+        return _RESPONSES  # the items of one answer
+    try:
+        hint = read_json(raw, _Hint)
+    except BadInput:
+        return _ANY  # decoding reports what is wrong, with the message's index
+    if hint.role in _CHAT_ROLES or bytes(hint.tool_calls):
+        return _CHAT
+    kinds = {block.type for block in hint.content} if isinstance(hint.content, list) else set()
+    if kinds & _ANTHROPIC_BLOCKS:
+        return _ANTHROPIC
+    if kinds & _RESPONSES_BLOCKS or (
+        hint.type and is_item_type(hint.type) and not _is_anthropic_answer(hint, kinds)
+    ):
+        return _RESPONSES
+    if kinds & _CHAT_BLOCKS:
+        return _CHAT
+    if "refusal" in kinds or hint.role in _OPENAI_ROLES:
+        return _CHAT if "text" in kinds else _OPENAI
+    return _NOT_RESPONSES if kinds else _ANY
+
+
+def _is_anthropic_answer(hint: _Hint, kinds: set[str]) -> bool:
+    """Return whether it is an answer from Anthropic: those have the type `message`, like items of the Responses format."""
+    return hint.type == "message" and (bytes(hint.stop_reason) != b"" or "text" in kinds)

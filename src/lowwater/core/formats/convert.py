@@ -11,30 +11,7 @@ from lowwater.core.messages import AnyPart, Format, Opaque, ResultPart, Text, To
 from lowwater.core.strict_json import read_fields, read_json, write_array, write_object
 from lowwater.errors import BadInput
 
-_FUNCTION = b'"function"'
-_CUSTOM = b'"custom"'
-_OPENAI_TYPES = frozenset(
-    b'"%b"' % kind
-    for kind in (
-        b"web_search",
-        b"web_search_preview",
-        b"file_search",
-        b"code_interpreter",
-        b"image_generation",
-        b"computer",
-        b"computer_use_preview",
-        b"mcp",
-        b"local_shell",
-        b"shell",
-        b"apply_patch",
-        b"tool_search",
-        b"namespace",
-    )
-)
-"""Types of the tools that OpenAI hosts or defines itself."""
-_ANTHROPIC_TYPE = re.compile(rb'_\d{8}"$')
-"""The types of tools that Anthropic hosts or defines itself end in a date, such as `bash_20250124`."""
-_NO_ARGUMENTS = b'{"type":"object","properties":{}}'
+# Parts
 
 
 class _Refusal(Struct):
@@ -68,6 +45,40 @@ def _compaction_text(part: Opaque) -> str:
     """Return the readable text of a provider's compaction block, which no other provider accepts as a block."""
     block = read_block(part)
     return "" if block is None else block.content or ""
+
+
+def split_data_url(url: str) -> tuple[str, str]:
+    """Return media type and data of a base64 data URL, or two empty strings for any other."""
+    head, comma, data = url.partition(";base64,")
+    return (head.removeprefix("data:"), data) if comma and head.startswith("data:") else ("", "")
+
+
+# Tools
+
+_FUNCTION = b'"function"'
+_CUSTOM = b'"custom"'
+_OPENAI_TYPES = frozenset(
+    b'"%b"' % kind
+    for kind in (
+        b"web_search",
+        b"web_search_preview",
+        b"file_search",
+        b"code_interpreter",
+        b"image_generation",
+        b"computer",
+        b"computer_use_preview",
+        b"mcp",
+        b"local_shell",
+        b"shell",
+        b"apply_patch",
+        b"tool_search",
+        b"namespace",
+    )
+)
+"""Types of the tools that OpenAI hosts or defines itself."""
+_ANTHROPIC_TYPE = re.compile(rb'_\d{8}"$')
+"""The types of tools that Anthropic hosts or defines itself end in a date, such as `bash_20250124`."""
+_NO_ARGUMENTS = b'{"type":"object","properties":{}}'
 
 
 def tools_as(tools: bytes, format: Format) -> bytes:

@@ -23,12 +23,13 @@ from lowwater.core.events import Compaction, Event, Rejected, Skip, TurnRecord
 from lowwater.core.formats.codec import (
     decode_messages,
     decode_request,
+    detect,
+    detect_format,
     encode_messages,
     encode_request,
     reread,
     split_messages,
 )
-from lowwater.core.formats.detect import detect, told_format
 from lowwater.core.formats.openai_responses import is_item_type
 from lowwater.core.ledger import Ledger
 from lowwater.core.messages import Format, Message
@@ -38,10 +39,12 @@ from lowwater.core.strict_json import read_fields, read_json, without_line_break
 from lowwater.errors import BadInput, IllegalEntry, UnknownFormat, UnreadableJson
 
 T = TypeVar("T")
-Shape = Literal["request", "array", "lines"]
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_FORM_VERSION = 1
-_SESSION_KEY = "lowwater_session"
+
+
+# Conversations
+
+Shape = Literal["request", "array", "lines"]
 
 
 class Conversation(Struct, frozen=True, kw_only=True):
@@ -116,10 +119,10 @@ def _from_lines(text: bytes, format: Format | None) -> Conversation:
         elif number == 1:
             header = line
         else:
-            raise UnknownFormat(f"line {number} has no role: expected one message a line")
+            raise UnknownFormat(f"line {number} has no role: expected one message per line")
     if not raws:
         raise UnknownFormat(
-            "no line has a role: expected one message a line, or a request body with `messages`"
+            "no line has a role: expected one message per line, or a request body with `messages`"
         )
     found = format or detect(raws)
     messages = tuple(decode_messages(raws, found))
@@ -180,13 +183,16 @@ def message_lines(messages: Sequence[Message]) -> list[bytes]:
 def _last_format(messages: Sequence[Message]) -> Format:
     """Return the format that the latest messages allow, or else the one that the last was decoded in."""
     wires = [message.wire for message in reversed(messages) if message.wire is not None]
-    found = told_format(wire.raw for wire in wires)
+    found = detect_format(wire.raw for wire in wires)
     return found or (wires[0].format if wires else "openai_chat")
 
 
 def _on_one_line(raw: bytes) -> bytes:
     # JSON strings cannot hold bare line breaks, so this changes only the space between fields.
     return raw.strip().replace(b"\n", b" ").replace(b"\r", b" ")
+
+
+# System prompts and tools for people to read
 
 
 class _Block(Struct, frozen=True, kw_only=True):
@@ -225,6 +231,12 @@ def tool_names(tools: bytes) -> tuple[str, ...]:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return ()
     return tuple(tool.function.name or tool.name or tool.type for tool in known or ())
+
+
+# Whole sessions
+
+_FORM_VERSION = 1
+_SESSION_KEY = "lowwater_session"
 
 
 class WholeSession(Struct, frozen=True, kw_only=True):
@@ -335,7 +347,7 @@ def _check_complete(
     found = (len(entries), len(records), len(events))
     if announced != found:
         raise BadInput(
-            "the session is not whole: its first line tells of {} entries, {} records and {} events, there are {}, {} and {}".format(
+            "the session is not whole: its first line announces {} entries, {} records and {} events, but there are {}, {} and {}".format(
                 *announced, *found
             )
         )
@@ -356,6 +368,9 @@ def _without_memos(entry: Entry) -> Entry:
 
 def _without_memo(message: Message) -> Message:
     return replace(message, memo=b"") if message.memo else message
+
+
+# Whole sessions without secrets
 
 
 class Concealed(Struct, frozen=True, kw_only=True):
@@ -392,7 +407,7 @@ def _conceal_entry(entry: Entry) -> Entry:
         case PreambleChanged():
             new = replace(entry, system=_conceal_body(entry.system), tools=_conceal_body(entry.tools))
         case Compacted():
-            new = replace(entry, stands=tuple(map(_conceal_item, entry.stands)))
+            new = replace(entry, items=tuple(map(_conceal_item, entry.items)))
         case _:
             return entry
     return entry if _is_unchanged(new, entry) else new

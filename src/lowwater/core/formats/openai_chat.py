@@ -5,7 +5,7 @@ from typing import get_args
 
 from msgspec import Raw, Struct
 
-from lowwater.core.formats.convert import as_portable
+from lowwater.core.formats.convert import as_portable, split_data_url
 from lowwater.core.messages import (
     AnyPart,
     Document,
@@ -151,7 +151,7 @@ def _part(raw: bytes) -> ResultPart:
             return Text(text=read_json(raw, _Text).text, extra=_extra(raw, _Text))
         case "image_url":
             image = read_json(raw, _ImagePart).image_url
-            media_type, data = _data_url(image.url)
+            media_type, data = split_data_url(image.url)
             source: Source = "base64" if data else "url"
             return Image(
                 source=source,
@@ -162,7 +162,7 @@ def _part(raw: bytes) -> ResultPart:
             )
         case "file":
             file = read_json(raw, _FilePart).file
-            media_type, data = _data_url(file.file_data or "")
+            media_type, data = split_data_url(file.file_data or "")
             return Document(
                 source="file" if file.file_id else "base64",
                 data=file.file_id or data or file.file_data or "",
@@ -174,12 +174,6 @@ def _part(raw: bytes) -> ResultPart:
             raise BadInput("a content part has no type")
         case kind:
             return Opaque(block=kind, body=raw.decode())
-
-
-def _data_url(url: str) -> tuple[str, str]:
-    """Return media type and data of a base64 data URL, or two empty strings for any other."""
-    head, comma, data = url.partition(";base64,")
-    return (head.removeprefix("data:"), data) if comma and head.startswith("data:") else ("", "")
 
 
 def _call(raw: bytes) -> ToolCall:
@@ -205,16 +199,23 @@ def encode_messages(messages: Sequence[Message]) -> list[bytes]:
     encoded: list[bytes] = []
     for message in messages:
         wire = message.wire
-        if wire is not None and wire.format == "openai_chat":
-            encoded.append(wire.raw if wire.exact else _edited(message, read_fields(wire.raw)))
-        else:
+        if wire is None or wire.format != "openai_chat":
             encoded.extend(_converted(message))
+        elif wire.exact:
+            encoded.append(wire.raw)
+        elif message.results and message.role != "tool":
+            encoded.extend(_converted(message))  # results were put before what the user said
+        else:
+            encoded.append(_edited(message, read_fields(wire.raw)))
     return encoded
 
 
 def _edited(message: Message, fields: dict[str, bytes]) -> bytes:
     if message.results:
-        fields["content"] = _content(message.results[0].parts, empty=fields.get("content", b'""'))
+        result = message.results[0]
+        fields["content"] = _content(result.parts, empty=fields.get("content", b'""'))
+        if read_json(fields["tool_call_id"], str) != result.call_id:
+            fields["tool_call_id"] = write_json(result.call_id)
         return write_object(fields)
     own = [
         part for part in message.parts if not isinstance(part, ToolCall | Thinking) and not _is_refusal(part)

@@ -6,7 +6,7 @@ from typing import Any, get_args
 from msgspec import Raw, Struct
 
 from lowwater.core.api_calls import Usage
-from lowwater.core.formats.convert import as_portable
+from lowwater.core.formats.convert import as_portable, split_data_url
 from lowwater.core.formats.usage import decode_openai_usage
 from lowwater.core.messages import (
     AnyPart,
@@ -36,28 +36,16 @@ from lowwater.errors import BadInput, MalformedMessage
 
 _OUTPUT = "_output"
 _CALL = "_call"
+_NULL = Raw(b"null")
+
+
+# Items: what they are, and which belong to one answer
+
 _CLIENT_TYPES = frozenset(
     {"mcp_approval_response", "compaction_trigger", "additional_tools", "configuration_update"}
 )
 """Types of items that a client sends and that are neither a message nor a tool's output."""
 _OTHER_TYPES = frozenset({"message", "reasoning", "item_reference", "compaction", "compaction_summary"})
-_BOUND_TYPES = frozenset({"message", "function_call", "custom_tool_call", "local_shell_call"})
-"""Types of items whose `id` OpenAI ties to the reasoning before them: it refuses one whose reasoning is missing."""
-_COMPACTION_TYPES = frozenset({"compaction", "compaction_summary"})
-_WINDOW_BLOCK = "compaction_window"
-"""Block name of a compaction item outside an answer: it closes a window that the compaction endpoint returned, and OpenAI
-wants such a window back whole."""
-_CALL_METADATA = frozenset({"type", "id", "call_id", "status", "name", "namespace", "caller", "created_by"})
-_CONTENT_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
-"""Outputs that are text or a content array."""
-_TEXT_OUTPUTS = frozenset({"local_shell_call_output", "apply_patch_call_output"})
-"""Outputs that are text only."""
-_EXITED = b'{"type":"exit","exit_code":0}'
-_TEXTS = frozenset({"input_text", "output_text", "text"})
-_FAILED_STATUSES = frozenset({"failed", "cancelled"})
-_STATE_FIELDS = ("previous_response_id", "conversation")
-_REFERENCE = b"item_reference"
-_NULL = Raw(b"null")
 
 
 class ItemPeek(Struct, frozen=True, kw_only=True):
@@ -67,80 +55,6 @@ class ItemPeek(Struct, frozen=True, kw_only=True):
     role: str | None = None
     call_id: str | None = None
     id: str | None = None
-
-
-class Failed(Struct, frozen=True, kw_only=True):
-    """A response that ended without an answer."""
-
-    said: str
-    """The provider's error code, a colon and its message."""
-    usage: Usage | None
-    """None if the provider reported none."""
-
-
-class _Typed(Struct):
-    type: str = ""
-
-
-class _Text(Struct):
-    text: str
-
-
-class _Image(Struct):
-    image_url: str | None = None
-    file_id: str | None = None
-    detail: str | None = None
-
-
-class _File(Struct):
-    file_data: str | None = None
-    file_id: str | None = None
-    file_url: str | None = None
-    filename: str | None = None
-
-
-class _Message(Struct):
-    content: str | list[Raw] | None = None
-
-
-class _Function(Struct):
-    name: str
-    arguments: str = ""
-
-
-class _Custom(Struct):
-    name: str
-    input: str = ""
-
-
-class _Piece(Struct):
-    text: str = ""
-
-
-class _Reasoning(Struct):
-    summary: list[_Piece] | None = None
-    content: list[_Piece] | None = None
-    encrypted_content: str | None = None
-
-
-class _Output(Struct):
-    output: Raw = Raw(b"null")
-
-
-class _ShellRun(Struct):
-    stdout: str = ""
-    stderr: str = ""
-
-
-class _Error(Struct):
-    code: Any = None
-    message: str | None = None
-
-
-class _Response(Struct):
-    status: Any = None
-    error: _Error | None = None
-    usage: Raw = _NULL
 
 
 def is_item_type(kind: str) -> bool:
@@ -197,6 +111,71 @@ def _is_output(item: ItemPeek) -> bool:
 def _answered_call(item: ItemPeek) -> str:
     """Return the id of the call that an output answers; a local shell's output may have it as `id`."""
     return item.call_id or (item.id if item.type == "local_shell_call_output" else "") or ""
+
+
+# Decoding
+
+_COMPACTION_TYPES = frozenset({"compaction", "compaction_summary"})
+_WINDOW_BLOCK = "compaction_window"
+"""Block name of a compaction item outside an answer: it closes a window that the compaction endpoint returned, and OpenAI
+wants such a window back whole."""
+# Fields of a call that are not its arguments.
+_CALL_METADATA = frozenset({"type", "id", "call_id", "status", "name", "namespace", "caller", "created_by"})
+_TEXTS = frozenset({"input_text", "output_text", "text"})
+
+
+class _Typed(Struct):
+    type: str = ""
+
+
+class _Text(Struct):
+    text: str
+
+
+class _Image(Struct):
+    image_url: str | None = None
+    file_id: str | None = None
+    detail: str | None = None
+
+
+class _File(Struct):
+    file_data: str | None = None
+    file_id: str | None = None
+    file_url: str | None = None
+    filename: str | None = None
+
+
+class _Message(Struct):
+    content: str | list[Raw] | None = None
+
+
+class _Function(Struct):
+    name: str
+    arguments: str = ""
+
+
+class _Custom(Struct):
+    name: str
+    input: str = ""
+
+
+class _Piece(Struct):
+    text: str = ""
+
+
+class _Reasoning(Struct):
+    summary: list[_Piece] | None = None
+    content: list[_Piece] | None = None
+    encrypted_content: str | None = None
+
+
+class _Output(Struct):
+    output: Raw = Raw(b"null")
+
+
+class _ShellRun(Struct):
+    stdout: str = ""
+    stderr: str = ""
 
 
 def decode_message(raw: bytes, index: int) -> Message:
@@ -354,7 +333,7 @@ def _decode_content(raw: bytes, own: str) -> ResultPart:
 
 def _image(raw: bytes) -> Image:
     image = read_json(raw, _Image)
-    media_type, data = _data_url(image.image_url or "")
+    media_type, data = split_data_url(image.image_url or "")
     source: Source = "file" if image.file_id else "base64" if data else "url"
     return Image(
         source=source,
@@ -367,7 +346,7 @@ def _image(raw: bytes) -> Image:
 
 def _file(raw: bytes) -> Document:
     file = read_json(raw, _File)
-    media_type, data = _data_url(file.file_data or "")
+    media_type, data = split_data_url(file.file_data or "")
     source: Source = "file" if file.file_id else "url" if file.file_url else "base64"
     return Document(
         source=source,
@@ -378,14 +357,19 @@ def _file(raw: bytes) -> Document:
     )
 
 
-def _data_url(url: str) -> tuple[str, str]:
-    """Return media type and data of a base64 data URL, or two empty strings for any other."""
-    head, comma, data = url.partition(";base64,")
-    return (head.removeprefix("data:"), data) if comma and head.startswith("data:") else ("", "")
-
-
 def _extra(raw: bytes, known: type[Struct]) -> bytes:
     return extra_of(raw, {"type", *known.__struct_fields__})
+
+
+# Encoding: what arrived in this format, edited or not
+
+_BOUND_TYPES = frozenset({"message", "function_call", "custom_tool_call", "local_shell_call"})
+"""Types of items whose `id` OpenAI ties to the reasoning before them: it refuses one whose reasoning is missing."""
+_CONTENT_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
+"""Outputs that are text or a content array."""
+_TEXT_OUTPUTS = frozenset({"local_shell_call_output", "apply_patch_call_output"})
+"""Outputs that are text only."""
+_EXITED = b'{"type":"exit","exit_code":0}'
 
 
 def encode_messages(messages: Sequence[Message]) -> list[bytes]:
@@ -478,7 +462,17 @@ def _rebuild_item(item: bytes, peek: ItemPeek, parts: Sequence[AnyPart]) -> list
         if fields["content"].lstrip()[:1] == b'"' and _is_single_text(parts):
             return [write_object(fields | {"content": write_json(parts[0].text)})]  # type: ignore[union-attr]
         return [write_object(fields | {"content": _encode_content(parts, "output_text")})]
-    return [_encode_item(part) for part in parts]
+    return [_renamed_item(part) if _is_renamed(part, peek) else _encode_item(part) for part in parts]
+
+
+def _is_renamed(part: AnyPart, peek: ItemPeek) -> bool:
+    return isinstance(part, ToolCall) and part.id != peek.call_id
+
+
+def _renamed_item(part: AnyPart) -> bytes:
+    """Return an item that makes a call under a new id. It has no item `id`: OpenAI refuses two items with one."""
+    fields = read_fields(_encode_item(part))
+    return write_object({name: value for name, value in fields.items() if name != "id"})
 
 
 def _encode_item(part: AnyPart) -> bytes:
@@ -538,7 +532,12 @@ def _is_single_text(parts: Sequence[AnyPart]) -> bool:
 
 
 def _edited_result(result: ToolResult, raw: bytes, kind: str) -> bytes:
-    """Return an output item of type `kind` with the result's parts; one whose output is not text stays as it arrived."""
+    """Return an output item of type `kind` with the result's parts and call; an output that is not text stays as it arrived."""
+    fields = read_fields(raw)
+    peek = read_json(raw, ItemPeek)
+    if _answered_call(peek) != result.call_id:
+        fields["call_id" if peek.call_id else "id"] = write_json(result.call_id)
+        raw = write_object(fields)
     match kind:
         case _ if kind in _CONTENT_OUTPUTS:
             output = _result_output(result)
@@ -548,7 +547,7 @@ def _edited_result(result: ToolResult, raw: bytes, kind: str) -> bytes:
             output = write_array([_encode_shell_run(part) for part in result.parts])
         case _:
             return raw
-    return write_object(read_fields(raw) | {"output": output})
+    return write_object(fields | {"output": output})
 
 
 def _result_output(result: ToolResult) -> bytes:
@@ -565,6 +564,9 @@ def _encode_shell_run(part: AnyPart) -> bytes:
     text = part.text if isinstance(part, Text) else ""
     run = {"stdout": write_json(text), "stderr": b'""', "outcome": _EXITED}
     return write_object(run | fields_of(part.extra))
+
+
+# Encoding: messages of other formats, and content
 
 
 def _converted(message: Message, kinds: dict[str, str]) -> list[bytes]:
@@ -655,13 +657,41 @@ def _file_source(document: Document) -> dict[str, bytes]:
     return {name: write_json(value) for name, value in source.items()}
 
 
-def failed_in(raw: bytes) -> Failed | None:
+# Failed responses, and requests whose history is at the provider
+
+_FAILED_STATUSES = frozenset({"failed", "cancelled"})
+# Fields of a request that refer to history at the provider.
+_STATE_FIELDS = ("previous_response_id", "conversation")
+_REFERENCE = b"item_reference"
+
+
+class FailedResponse(Struct, frozen=True, kw_only=True):
+    """A response that ended without an answer."""
+
+    said: str
+    """The provider's error code, a colon and its message."""
+    usage: Usage | None
+    """None if the provider reported none."""
+
+
+class _Error(Struct):
+    code: Any = None
+    message: str | None = None
+
+
+class _Response(Struct):
+    status: Any = None
+    error: _Error | None = None
+    usage: Raw = _NULL
+
+
+def failed_in(raw: bytes) -> FailedResponse | None:
     """Return the failure if the body is a failed or cancelled response, else None; raise BadInput if it is not a JSON object."""
     response = read_json(raw, _Response)
     if response.status not in _FAILED_STATUSES:
         return None
     error, usage = response.error or _Error(), bytes(response.usage)
-    return Failed(
+    return FailedResponse(
         said=f"{error.code or 'error'}: {error.message or ''}",
         usage=None if usage == b"null" else decode_openai_usage(usage),
     )

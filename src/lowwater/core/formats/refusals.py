@@ -9,6 +9,10 @@ from lowwater.core.strict_json import read_json
 from lowwater.errors import BadInput
 
 T = TypeVar("T")
+
+
+# Prompts that are too long, and too many images
+
 _NUMBER = r"([\d,]+)"
 _LIMITS = (
     re.compile(rf"prompt is too long: {_NUMBER} tokens > (?P<limit>[\d,]+) maximum"),  # Anthropic, Bedrock
@@ -53,23 +57,9 @@ _IMAGE_LIMIT = re.compile(
     re.IGNORECASE,
 )
 _RATE_LIMIT = re.compile(r"per[ -](?:minute|day|hour)|\b[TR]P[MD]\b|rate[ _]limit", re.IGNORECASE)
+# Statuses with another meaning: authentication, payment, not found, timeout, rate limit.
 _OTHER_STATUSES = frozenset({401, 402, 403, 404, 408, 429})
 _READ_BYTES = 8_000
-_NO_REASON = frozenset({"previous_message_not_found", "unavailable"})
-"""Values of `cache_miss_reason.type` that give no reason."""
-
-
-class _Reason(Struct):
-    type: str = ""
-
-
-class _Diagnostics(Struct):
-    cache_miss_reason: _Reason | None = None
-
-
-class _Comparison(Struct):
-    type: str = ""
-    reason: str | None = None
 
 
 def context_length_in(text: str) -> int | None:
@@ -104,6 +94,25 @@ def is_image_refusal(status: int, body: bytes) -> bool:
     if status < 400 or status in _OTHER_STATUSES:
         return False
     return refuses_images(body[:_READ_BYTES].decode(errors="replace"))
+
+
+# Reasons for cache misses
+
+_NO_REASON = frozenset({"previous_message_not_found", "unavailable"})
+"""Values of `cache_miss_reason.type` that give no reason."""
+
+
+class _Reason(Struct):
+    type: str = ""
+
+
+class _Diagnostics(Struct):
+    cache_miss_reason: _Reason | None = None
+
+
+class _Comparison(Struct):
+    type: str = ""
+    reason: str | None = None
 
 
 def anthropic_miss_reason(diagnostics: bytes) -> str:

@@ -20,66 +20,13 @@ from lowwater.core.strict_json import (
 from lowwater.errors import BadInput
 
 CUT_OFF = "the stream ended before the answer did"
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_EVENT_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _NULL = b"null"
 _EMPTY_OBJECT = Raw(b"{}")
-Fields = dict[str, Any]
+EventFields = dict[str, Any]
 
 
-class EventReader:
-    """Parses server-sent events from chunks; comments and fields other than `data` are ignored."""
-
-    def __init__(self) -> None:
-        self._line = bytearray(b"")
-        self._data: list[bytes] = []
-        self._is_first = True
-        self._after_return = False
-
-    def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the data of each event that is complete with this chunk."""
-        if not chunk:
-            return []
-        if self._after_return:
-            chunk = chunk.removeprefix(b"\n")  # the second half of a line ending
-        self._after_return = chunk.endswith(b"\r")
-        events: list[bytes] = []
-        for piece in chunk.splitlines(keepends=True):
-            self._line += piece
-            if piece.endswith((b"\n", b"\r")):
-                events.extend(self._end_line())
-        return events
-
-    def end(self) -> list[bytes]:
-        """Return the last event if no empty line ended it; call this when the stream has ended."""
-        return [*self._end_line(), *self._dispatch()]
-
-    def _end_line(self) -> list[bytes]:
-        line = bytes(self._line).rstrip(b"\r\n")
-        self._line.clear()
-        if self._is_first:
-            line = line.removeprefix(_BYTE_ORDER_MARK)
-            self._is_first = False
-        if not line:
-            return self._dispatch()
-        name, _, value = line.partition(b":")
-        if name == b"data":
-            self._data.append(value.removeprefix(b" "))
-        return []
-
-    def _dispatch(self) -> list[bytes]:
-        if not self._data:
-            return []
-        data = b"\n".join(self._data)
-        self._data = []
-        return [data]
-
-
-def before_last_event(chunk: bytes) -> tuple[bytes, bytes]:
-    """Split a chunk in two, with only its last event in the second part."""
-    events = chunk.rstrip(b"\r\n")
-    cut = max((at + len(end) for end in _EVENT_ENDS if (at := events.rfind(end)) >= 0), default=0)
-    return chunk[:cut], chunk[cut:]
+class _Typed(Struct):
+    type: str = ""
 
 
 class PartialAnswer(Protocol):
@@ -158,10 +105,13 @@ class AnswerStream:
         if not self.is_done:
             return None
         try:
-            return self._partial.answer()
+            whole = self._partial.answer()
         except BadInput as error:
             self.broken = f"the streamed answer cannot be put together: {error}"
             return None
+        if not whole:
+            self.broken = "the stream ended without an answer"
+        return whole or None
 
     def _take(self, events: Iterable[bytes]) -> None:
         for event in events:
@@ -172,11 +122,6 @@ class AnswerStream:
             except BadInput as error:
                 self.broken = f"an event of the stream cannot be read: {error}"
             self.broken = self.broken or self._partial.error
-
-
-class _StreamKind(Struct, frozen=True):
-    partial: Callable[[], PartialAnswer]
-    usage: Callable[[bytes], Usage]
 
 
 def stream_for(format: Format) -> AnswerStream:
@@ -219,12 +164,68 @@ def _format_of(events: Iterable[bytes]) -> Format:
     return "openai_chat"
 
 
-class _Typed(Struct):
-    type: str = ""
+# Server-sent events
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_EVENT_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
+
+
+class EventReader:
+    """Parses server-sent events from chunks; comments and fields other than `data` are ignored."""
+
+    def __init__(self) -> None:
+        self._line = bytearray(b"")
+        self._data: list[bytes] = []
+        self._is_first = True
+        self._after_return = False
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Return the data of each event that is complete with this chunk."""
+        if not chunk:
+            return []
+        if self._after_return:
+            chunk = chunk.removeprefix(b"\n")  # the second half of a line ending
+        self._after_return = chunk.endswith(b"\r")
+        events: list[bytes] = []
+        for piece in chunk.splitlines(keepends=True):
+            self._line += piece
+            if piece.endswith((b"\n", b"\r")):
+                events.extend(self._end_line())
+        return events
+
+    def end(self) -> list[bytes]:
+        """Return the last event if no empty line ended it; call this when the stream has ended."""
+        return [*self._end_line(), *self._dispatch()]
+
+    def _end_line(self) -> list[bytes]:
+        line = bytes(self._line).rstrip(b"\r\n")
+        self._line.clear()
+        if self._is_first:
+            line = line.removeprefix(_BYTE_ORDER_MARK)
+            self._is_first = False
+        if not line:
+            return self._dispatch()
+        name, _, value = line.partition(b":")
+        if name == b"data":
+            self._data.append(value.removeprefix(b" "))
+        return []
+
+    def _dispatch(self) -> list[bytes]:
+        if not self._data:
+            return []
+        data = b"\n".join(self._data)
+        self._data = []
+        return [data]
+
+
+def before_last_event(chunk: bytes) -> tuple[bytes, bytes]:
+    """Split a chunk in two, with only its last event in the second part."""
+    events = chunk.rstrip(b"\r\n")
+    cut = max((at + len(end) for end in _EVENT_ENDS if (at := events.rfind(end)) >= 0), default=0)
+    return chunk[:cut], chunk[cut:]
 
 
 # Anthropic
-
 
 _ANTHROPIC_EVENTS = frozenset(
     {"message_start", "content_block_start", "content_block_delta", "message_delta", "message_stop", "error"}
@@ -314,13 +315,13 @@ class AnthropicPartial:
 class _GrowingBlock:
     """A content block whose pieces are joined at the end."""
 
-    def __init__(self, opened: Fields) -> None:
+    def __init__(self, opened: EventFields) -> None:
         self._opened = opened
         self._pieces: dict[str, list[str]] = {}
         self._input: list[str] = []
         self._citations: list[Any] = []
 
-    def add(self, delta: Fields) -> None:
+    def add(self, delta: EventFields) -> None:
         for name in _ANTHROPIC_PIECES:
             if isinstance(delta.get(name), str):
                 begun = self._opened.get(name)
@@ -331,7 +332,7 @@ class _GrowingBlock:
             self._citations.append(delta["citation"])
 
     def whole(self) -> bytes:
-        block: Fields = self._opened | {name: "".join(pieces) for name, pieces in self._pieces.items()}
+        block: EventFields = self._opened | {name: "".join(pieces) for name, pieces in self._pieces.items()}
         if self._citations:
             block["citations"] = [*(block.get("citations") or []), *self._citations]
         written = "".join(self._input)
@@ -348,10 +349,10 @@ def _usage_fields(usage: bytes | Raw) -> dict[str, bytes] | None:
         return None
 
 
-def _read_object(raw: Raw) -> Fields:
+def _read_object(raw: Raw) -> EventFields:
     value = read_plain(bytes(raw))
     if not isinstance(value, dict):
-        raise BadInput("an event of the stream holds no object where one belongs")
+        raise BadInput("an event of the stream lacks a JSON object where one is expected")
     return value
 
 
@@ -366,7 +367,6 @@ def _whole_input(written: bytes) -> bytes:
 
 # OpenAI chat
 
-
 _DONE = b"[DONE]"
 _CHAT_PIECES = frozenset({"content", "refusal", "reasoning_content", "reasoning"})
 """Fields of a delta that arrive in pieces; any other field is replaced by its last value."""
@@ -379,11 +379,11 @@ class _Choice(Struct):
     delta: Raw = Raw(_NULL)
     finish_reason: str | None = None
 
-    def fields(self) -> Fields:
+    def fields(self) -> EventFields:
         """Return the fields of the delta; numbers too large for a float must not lose an answer."""
         value = read_plain(bytes(self.delta)) or {}
         if not isinstance(value, dict):
-            raise BadInput("the delta of a choice is no object")
+            raise BadInput("the delta of a choice is not a JSON object")
         return value
 
 
@@ -454,11 +454,11 @@ class _GrowingMessage:
 
     def __init__(self) -> None:
         self.finish_reason: str | None = None
-        self._fields: Fields = {"role": "assistant", "content": None}
+        self._fields: EventFields = {"role": "assistant", "content": None}
         self._texts: dict[str, list[str]] = {}
         self._calls: dict[int, _GrowingCall] = {}
 
-    def add(self, delta: Fields) -> None:
+    def add(self, delta: EventFields) -> None:
         for name, value in delta.items():
             if name == "tool_calls":
                 self._add_calls(value)
@@ -469,7 +469,7 @@ class _GrowingMessage:
             elif value is not None or name not in self._fields:
                 self._fields[name] = value
 
-    def whole(self) -> Fields:
+    def whole(self) -> EventFields:
         message = self._fields | {name: "".join(pieces) for name, pieces in self._texts.items()}
         if self._calls:
             message["tool_calls"] = [self._calls[at].whole() for at in sorted(self._calls)]
@@ -478,9 +478,8 @@ class _GrowingMessage:
     def _add_calls(self, pieces: object) -> None:
         for piece in _dicts_in(pieces):
             at = piece.get("index")
-            if not isinstance(
-                at, int
-            ):  # servers without an index send each call whole, or one call after another
+            # Servers without an index send each call whole, or one call after another.
+            if not isinstance(at, int):
                 at = len(self._calls) if piece.get("id") else max(self._calls, default=0)
             self._calls.setdefault(at, _GrowingCall()).add(piece)
 
@@ -489,10 +488,10 @@ class _GrowingCall:
     """A tool call whose pieces are joined at the end."""
 
     def __init__(self) -> None:
-        self.fields: Fields = {}
+        self.fields: EventFields = {}
         self._pieces: dict[str, dict[str, list[str]]] = {}
 
-    def add(self, piece: Fields) -> None:
+    def add(self, piece: EventFields) -> None:
         for name, value in piece.items():
             if name in ("function", "custom") and isinstance(value, dict):
                 for inner, text in value.items():
@@ -501,27 +500,27 @@ class _GrowingCall:
             elif name != "index" and value is not None and not self.fields.get(name):
                 self.fields[name] = value
 
-    def whole(self) -> Fields:
+    def whole(self) -> EventFields:
         joined = {
             name: {key: "".join(texts) for key, texts in inner.items()}
             for name, inner in self._pieces.items()
         }
         kind = "custom" if "custom" in joined else "function"
         defaults = {"id": "", "type": kind, kind: {}}
-        whole: Fields = defaults | self.fields | joined
+        whole: EventFields = defaults | self.fields | joined
         return whole | {kind: _empty_call(kind) | whole[kind]}
 
 
-def _empty_call(kind: str) -> Fields:
+def _empty_call(kind: str) -> EventFields:
     return {"name": "", "arguments" if kind == "function" else "input": ""}
 
 
-def _says_something(delta: Fields) -> bool:
+def _says_something(delta: EventFields) -> bool:
     """Return whether a delta holds more than the role, which is all that the first chunk has."""
     return any(value for name, value in delta.items() if name != "role")
 
 
-def _dicts_in(value: object) -> Iterator[Fields]:
+def _dicts_in(value: object) -> Iterator[EventFields]:
     yield from (item for item in (value if isinstance(value, list) else []) if isinstance(item, dict))
 
 
@@ -534,7 +533,6 @@ def _chat_error_text(raw: bytes) -> str:
 
 
 # OpenAI Responses
-
 
 _RESPONSES_ENDS = frozenset({"response.completed", "response.incomplete"})
 _RESPONSES_BEGINS = frozenset({"response.created", "response.in_progress", "response.queued"})
@@ -622,6 +620,14 @@ def _responses_error_text(error: _ResponsesError | None) -> str:
     if error is None:
         return "error: the response failed"
     return f"{error.code or error.type or 'error'}: {error.message or ''}"
+
+
+# The formats
+
+
+class _StreamKind(Struct, frozen=True):
+    partial: Callable[[], PartialAnswer]
+    usage: Callable[[bytes], Usage]
 
 
 _STREAM_KINDS: MappingProxyType[Format, _StreamKind] = MappingProxyType(

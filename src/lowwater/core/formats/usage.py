@@ -23,7 +23,7 @@ _AT_LIST_PRICE = frozenset({"message", "compaction"})
 """Types of iterations by the requested model; others are billed at another model's prices, or at unknown ones."""
 
 
-class Report(Struct, frozen=True, kw_only=True):
+class UsageReport(Struct, frozen=True, kw_only=True):
     """What one request consumed: the call that gave the answer, and other calls that the provider made for it."""
 
     usage: Usage
@@ -32,7 +32,7 @@ class Report(Struct, frozen=True, kw_only=True):
     """Whether everything was billed at the list price of the requested model."""
     prompt: int = 0
     """The size of the prompt in tokens, of the call that gave the answer."""
-    cache_told: bool = True
+    reports_cache: bool = True
     """Whether the report says how much was read from the cache, even if that is 0."""
 
 
@@ -83,7 +83,7 @@ class _OpenAIUsage(Struct):
     cached_tokens: Tokens = None
 
 
-def decode_anthropic_report(raw: bytes) -> Report:
+def decode_anthropic_report(raw: bytes) -> UsageReport:
     """Return what an answer's `usage` object says was billed, or raise BadInput; missing figures are 0.
 
     A server-side compaction and an advisor's answer are in `iterations` only. The iterations of server-side tools are
@@ -97,13 +97,14 @@ def decode_anthropic_report(raw: bytes) -> Report:
     split = bool(own) and together(map(_step_usage, own)) == whole
     apart = _ANSWERING | _BILLED_BESIDE if split else _BILLED_BESIDE
     others = [_step_usage(step) for step in steps if step.type in apart and not (split and step is own[-1])]
-    return Report(
+    return UsageReport(
         usage=last if split else whole,
         others=tuple(other for other in others if other != Usage()),
         list_price=_is_standard(usage.service_tier, usage.speed, usage.inference_geo)
         and all(step.type in _AT_LIST_PRICE for step in steps),
         prompt=last.prompt,
-        cache_told=usage.cache_read_input_tokens is not None or usage.cache_creation_input_tokens is not None,
+        reports_cache=usage.cache_read_input_tokens is not None
+        or usage.cache_creation_input_tokens is not None,
     )
 
 
@@ -125,14 +126,14 @@ def _step_usage(step: _StepUsage) -> Usage:
     )
 
 
-def decode_openai_report(raw: bytes, *, tier: object = None) -> Report:
+def decode_openai_report(raw: bytes, *, tier: object = None) -> UsageReport:
     """Return what one request was billed at a service tier, or raise BadInput; in OpenAI's formats it is always one call."""
     usage = decode_openai_usage(raw)
-    return Report(
+    return UsageReport(
         usage=usage,
         list_price=_is_standard(tier),
         prompt=usage.prompt,
-        cache_told=_reports_cache(_read_usage(raw, _OpenAIUsage)),
+        reports_cache=_reports_cache(_read_usage(raw, _OpenAIUsage)),
     )
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
 
-from lowwater.core.groups import Span
+from lowwater.core.mechanisms.mechanism import Zones
 from lowwater.core.mechanisms.spans import offer_span
-from lowwater.core.mechanisms.zones import Zones
+from lowwater.core.messages import Span
 from lowwater.core.proposals import Proposal
 from lowwater.core.view import Item, Summary
 

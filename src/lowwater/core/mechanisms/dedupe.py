@@ -8,19 +8,19 @@ from zlib import crc32
 from msgspec import Struct
 
 from lowwater.core.mechanisms.digest import digest
-from lowwater.core.mechanisms.editing import EditContext, offer
+from lowwater.core.mechanisms.edits import offer_edits
 from lowwater.core.mechanisms.elide import replace_results
+from lowwater.core.mechanisms.mechanism import EditContext, Zones
 from lowwater.core.mechanisms.placeholder import repeats
-from lowwater.core.mechanisms.results import Result
-from lowwater.core.mechanisms.zones import Zones
+from lowwater.core.mechanisms.results import ShownResult
 from lowwater.core.messages import ToolCall
 from lowwater.core.proposals import Proposal, Target
 from lowwater.core.tools import arguments_of, classify, path_in, subject_of
 from lowwater.core.view import Item
 
 NAME = "dedupe"
-How = Literal["repeated in", "almost the same in", "read again in", "changed in"]
-CHANGED: How = "changed in"
+CopyRelation = Literal["repeated in", "almost the same in", "read again in", "changed in"]
+CHANGED: CopyRelation = "changed in"
 _LINE = 35
 """Tokens of the line that points to another message."""
 _PATCH = "*** Begin Patch"
@@ -37,7 +37,7 @@ _MOST_COMPARED = 16
 
 
 def propose(
-    items: Sequence[Item], zones: Zones, results: Sequence[Result], context: EditContext
+    items: Sequence[Item], zones: Zones, results: Sequence[ShownResult], context: EditContext
 ) -> Proposal | None:
     """Propose to replace those of `results` that lie in the middle and that a later one supersedes; none of them is protected."""
     middle = zones.middle
@@ -57,7 +57,7 @@ def propose(
         for again in found
     ]
     left = sum(min(target.tokens, _LINE + _digest_tokens(target, context)) for target in targets)
-    return offer(NAME, items, targets, left=left)
+    return offer_edits(NAME, items, targets, left=left)
 
 
 def apply(items: Sequence[Item], proposal: Proposal, context: EditContext) -> list[Item]:
@@ -71,7 +71,7 @@ def apply(items: Sequence[Item], proposal: Proposal, context: EditContext) -> li
     )
 
 
-def _pointer(result: Result, target: Target, context: EditContext) -> str:
+def _pointer(result: ShownResult, target: Target, context: EditContext) -> str:
     line = repeats(
         result.text,
         number=result.number,
@@ -100,13 +100,13 @@ def _digest_tokens(target: Target, context: EditContext) -> int:
 class Superseded(Struct, frozen=True, kw_only=True):
     """A result that a later message supersedes, and how."""
 
-    result: Result
+    result: ShownResult
     by: int
     """The number of the later message, which is not superseded itself."""
-    how: How
+    how: CopyRelation
 
 
-def find_superseded(results: Sequence[Result], least_chars: int) -> list[Superseded]:
+def find_superseded(results: Sequence[ShownResult], least_chars: int) -> list[Superseded]:
     """Return results of more than `least_chars` that a later one repeats, or whose file was read or changed later.
 
     Errors are never superseded: a later success does not say what went wrong.
@@ -151,7 +151,7 @@ class _Later:
         self._near: dict[str, NearCopies] = {}
         self._files: dict[str, _File] = {}
 
-    def add(self, result: Result, access: FileAccess | None) -> None:
+    def add(self, result: ShownResult, access: FileAccess | None) -> None:
         """Add a result, going backwards; superseded ones are not added, because nothing may refer to them."""
         self._texts.setdefault(result.text, result.number)
         if access is None or (access.changes and _FAILED.match(result.text)):
@@ -163,7 +163,7 @@ class _Later:
             else:
                 file.read.setdefault(access.part, result.number)
 
-    def same(self, result: Result, access: FileAccess | None) -> Superseded | None:
+    def same(self, result: ShownResult, access: FileAccess | None) -> Superseded | None:
         """Return the message that has the same text, or a newer state of the same file."""
         number = self._texts.get(result.text)
         if number is not None:
@@ -176,7 +176,7 @@ class _Later:
             return Superseded(result=result, by=again, how="read again in")
         return Superseded(result=result, by=file.changed, how=CHANGED) if file.changed else None
 
-    def nearly_same(self, result: Result) -> Superseded | None:
+    def nearly_same(self, result: ShownResult) -> Superseded | None:
         """Return the message of the same tool that has nearly the same lines; if there is none, remember the lines."""
         near = self._near.setdefault(result.tool, NearCopies())
         number = near.find_or_add(Lines(result.number, result.text))

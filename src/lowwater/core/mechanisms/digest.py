@@ -13,15 +13,15 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.core.references import NAME, error_lines, kind_of
+from lowwater.core.references import NAME, lines_with_errors, reference_kind
 from lowwater.core.tools import ToolClass
 from lowwater.protocols import Tokenizer
 
-Kind = Literal["code", "diff", "json", "log", "prose", "search", "table"]
+ContentKind = Literal["code", "diff", "json", "log", "prose", "search", "table"]
 _HEAD = 1_500_000
 _TAIL = 500_000
 """How many characters of the start and the end of a longer text are read."""
-_OUTLINE_SHARE: dict[Kind, float] = {
+_OUTLINE_SHARE: dict[ContentKind, float] = {
     "code": 0.25,
     "diff": 0.3,
     "json": 0.15,
@@ -32,10 +32,10 @@ _OUTLINE_SHARE: dict[Kind, float] = {
 }
 
 
-class Content(Struct, frozen=True, kw_only=True):
+class UnnumberedText(Struct, frozen=True, kw_only=True):
     """A text without the line numbers that a tool put before its lines; `first_line` is the first number, 0 if there were none."""
 
-    kind: Kind
+    kind: ContentKind
     text: str
     first_line: int = 0
 
@@ -48,7 +48,7 @@ class Name(Struct, frozen=True, kw_only=True):
     worth: float
 
 
-class Mark(Struct, frozen=True, kw_only=True):
+class OutlineEntry(Struct, frozen=True, kw_only=True):
     """An entry of an outline; the lower its level, the more it is worth listing."""
 
     at: int
@@ -84,7 +84,7 @@ def digest(
     marks = choose_marks([mark for mark in outline if mark.level < BLOCK], share, tokenizer)
     said = known.union(NAME.findall(subject), *(NAME.findall(mark.label) for mark in marks))
     left = tokens - sum(price(mark, tokenizer) for mark in marks)
-    names = choose_names(names_in(content, said), left, tokenizer)
+    names = choose_names(distinct_names(content, said), left, tokenizer)
     left -= sum(offer.tokens for offer in names)
     if left > 0 and len(marks) < len(outline):
         marks = choose_marks(outline, share + left * 9 // 10, tokenizer)
@@ -98,7 +98,7 @@ def _bounded(text: str) -> str:
 
 
 def _fitted(
-    content: Content, marks: list[Mark], names: list[Priced], tokens: int, tokenizer: Tokenizer
+    content: UnnumberedText, marks: list[OutlineEntry], names: list[Priced], tokens: int, tokenizer: Tokenizer
 ) -> str:
     """Return the digest as text; while it is too long, drop the last paragraphs, then the least useful names, then the last marks."""
     while marks or names:
@@ -128,7 +128,7 @@ def _without_least(names: list[Priced], tokens: int) -> list[Priced]:
     return [offer for offer in names if offer.order not in dropped]
 
 
-def _written(content: Content, marks: Sequence[Mark], names: Sequence[Priced]) -> str:
+def _written(content: UnnumberedText, marks: Sequence[OutlineEntry], names: Sequence[Priced]) -> str:
     """Return one line for each mark, with the names that follow it in the text; paragraphs without names get none."""
     lines: list[list[str]] = [[]]
     waiting = list(reversed(marks))
@@ -169,7 +169,7 @@ _CODE = re.compile(
 _PROSE_FILE = re.compile(r"\.(?:md|mdx|rst|txt|adoc)$", re.IGNORECASE)
 
 
-def read_content(text: str, *, tool: ToolClass, subject: str) -> Content:
+def read_content(text: str, *, tool: ToolClass, subject: str) -> UnnumberedText:
     """Return the kind of `text` and its bare content; if the kind cannot be told, a shell's output is a log and anything else prose."""
     first = _first_line(text[:_BEGINNING])
     bare = _NUMBERED.sub("", text) if first else text
@@ -178,7 +178,7 @@ def read_content(text: str, *, tool: ToolClass, subject: str) -> Content:
         bare = _FILE_AND_LINE.sub(r"\1\3:\2\4 ", bare)
     elif kind == "diff":
         bare = _DIFF_HEAD.sub("", bare)
-    return Content(kind=kind, text=_unescaped(bare), first_line=first)
+    return UnnumberedText(kind=kind, text=_unescaped(bare), first_line=first)
 
 
 def _unescaped(text: str) -> str:
@@ -194,7 +194,7 @@ def _first_line(start: str) -> int:
     return numbers[0] if numbers and steps >= max(1, 0.7 * (len(lines) - 1)) else 0
 
 
-def _kind(start: str, tool: ToolClass, subject: str) -> Kind:
+def _kind(start: str, tool: ToolClass, subject: str) -> ContentKind:
     lines = [line for line in start.split("\n") if line.strip()][:80]
     if _JSON.match(start):
         return "json"
@@ -256,7 +256,7 @@ _KEY = re.compile(r"\"([A-Za-z_][\w.-]{0,40})\"\s*:")
 _HEADING = re.compile(r"^(#{1,6}) +\S.*$|^\*\*[^*\n]{3,60}\*\*:?$", re.MULTILINE)
 
 
-def outline_of(content: Content) -> list[Mark]:
+def outline_of(content: UnnumberedText) -> list[OutlineEntry]:
     """Return the outline of a text in order, at most some thousands of marks."""
     match content.kind:
         case "code":
@@ -276,7 +276,7 @@ def outline_of(content: Content) -> list[Mark]:
     return [mark for mark, _ in zip(marks, range(_MOST), strict=False)]
 
 
-def _definitions(content: Content) -> Iterator[Mark]:
+def _definitions(content: UnnumberedText) -> Iterator[OutlineEntry]:
     """Yield the definitions; if lines are numbered, with their line number, and with the paragraphs between them."""
     pattern = _DEFINITION_OR_BLOCK if content.first_line else _DEFINITION
     line, counted = content.first_line, 0
@@ -287,49 +287,51 @@ def _definitions(content: Content) -> Iterator[Mark]:
             line += content.text.count("\n", counted, match.start())
             counted = match.start()
             label = f"{line} {label}".rstrip()
-        yield Mark(at=match.start(), label=label, level=level)
+        yield OutlineEntry(at=match.start(), label=label, level=level)
 
 
-def _errors(text: str) -> Iterator[Mark]:
+def _errors(text: str) -> Iterator[OutlineEntry]:
     seen: set[str] = set()
-    for line in error_lines(text):
+    for line in lines_with_errors(text):
         label = _short(line.text)
         if label not in seen:
             seen.add(label)
-            yield Mark(at=line.at, label=label, level=0 if _PLAINLY.search(label) else 2)
+            yield OutlineEntry(at=line.at, label=label, level=0 if _PLAINLY.search(label) else 2)
     end = text.rstrip()
     start = end.rfind("\n") + 1
     if end and _short(end[start:]) not in seen:
-        yield Mark(at=start, label=_short(end[start:]), level=1)
+        yield OutlineEntry(at=start, label=_short(end[start:]), level=1)
 
 
-def _hunks(text: str) -> Iterator[Mark]:
+def _hunks(text: str) -> Iterator[OutlineEntry]:
     for match in _HUNK.finditer(text):
         if match["file"]:
-            yield Mark(at=match.start(), label=match["file"])
+            yield OutlineEntry(at=match.start(), label=match["file"])
         else:
-            yield Mark(at=match.start(), label=f"@{match['line']} {_short(match['within'])}".strip(), level=1)
+            yield OutlineEntry(
+                at=match.start(), label=f"@{match['line']} {_short(match['within'])}".strip(), level=1
+            )
 
 
-def _keys(text: str) -> Iterator[Mark]:
+def _keys(text: str) -> Iterator[OutlineEntry]:
     seen = dict.fromkeys(_KEY.findall(text[: 1 << 18]))
     if seen:
-        yield Mark(at=0, label="keys " + " ".join(list(seen)[:40]))
+        yield OutlineEntry(at=0, label="keys " + " ".join(list(seen)[:40]))
 
 
-def _headings(text: str) -> Iterator[Mark]:
+def _headings(text: str) -> Iterator[OutlineEntry]:
     for match in _HEADING.finditer(text):
         level = len(match[1]) if match[1] else 6
-        yield Mark(at=match.start(), label=_short(match[0]), level=level)
+        yield OutlineEntry(at=match.start(), label=_short(match[0]), level=level)
 
 
-def _rows(text: str) -> Iterator[Mark]:
+def _rows(text: str) -> Iterator[OutlineEntry]:
     start = 0
     for _ in range(2):
         end = text.find("\n", start)
         row = text[start : end if end >= 0 else len(text)]
         if row.strip():
-            yield Mark(at=start, label=_short(row, 200))
+            yield OutlineEntry(at=start, label=_short(row, 200))
         if end < 0:
             return
         start = end + 1
@@ -375,7 +377,7 @@ _WORTH = {
     "uuid": 5.0,
     "version": 0.8,
 }
-_WORTH_IN: dict[tuple[Kind, str], float] = {
+_WORTH_IN: dict[tuple[ContentKind, str], float] = {
     ("diff", "integer"): 0.6,
     ("json", "date"): 12.0,
     ("json", "id"): 25.0,
@@ -394,7 +396,7 @@ _WORTH_IN: dict[tuple[Kind, str], float] = {
 }
 
 
-def names_in(content: Content, known: Container[str]) -> list[Name]:
+def distinct_names(content: UnnumberedText, known: Container[str]) -> list[Name]:
     """Return the distinct names in the order of their first appearance, without those in `known`."""
     counts: dict[str, int] = {}
     located: dict[str, str] = {}
@@ -427,7 +429,7 @@ def _is_time(name: str) -> bool:
 
 def _place(run: str, names: list[str]) -> str:
     """Return a path with the line number that follows it, if that is what the run begins with."""
-    if names and run.startswith(names[0]) and kind_of(names[0]) == "path":
+    if names and run.startswith(names[0]) and reference_kind(names[0]) == "path":
         line = _LINE.match(run, len(names[0]))
         return run[: line.end()] if line else ""
     return ""
@@ -445,7 +447,7 @@ def _may_be_names(run: str) -> bool:
     )
 
 
-def _worth(name: str, count: int, position: float, kind: Kind) -> float:
+def _worth(name: str, count: int, position: float, kind: ContentKind) -> float:
     shape = _shape(name)
     worth = _WORTH_IN.get((kind, shape)) or _WORTH[shape]
     often: float = min(count, 12) ** 0.35
@@ -453,7 +455,7 @@ def _worth(name: str, count: int, position: float, kind: Kind) -> float:
 
 
 def _shape(name: str) -> str:
-    match kind_of(name):
+    match reference_kind(name):
         case "path":
             return _path_shape(name)
         case "number":
@@ -506,9 +508,9 @@ _SHORTEST = 10
 _WORD = re.compile(r"\w+")
 
 
-def choose_marks(marks: Sequence[Mark], tokens: int, tokenizer: Tokenizer) -> list[Mark]:
+def choose_marks(marks: Sequence[OutlineEntry], tokens: int, tokenizer: Tokenizer) -> list[OutlineEntry]:
     """Return the marks of the lowest levels that fit into `tokens`, in order; the last one may be cut."""
-    chosen: dict[int, Mark] = {}
+    chosen: dict[int, OutlineEntry] = {}
     for index in sorted(range(len(marks)), key=lambda index: marks[index].level):
         mark = marks[index]
         cost = price(mark, tokenizer)
@@ -522,7 +524,7 @@ def choose_marks(marks: Sequence[Mark], tokens: int, tokenizer: Tokenizer) -> li
     return [chosen[index] for index in sorted(chosen)]
 
 
-def price(mark: Mark, tokenizer: Tokenizer) -> int:
+def price(mark: OutlineEntry, tokenizer: Tokenizer) -> int:
     """Return the tokens of a mark on a line of its own."""
     return 1 + tokenizer.count(mark.label)
 

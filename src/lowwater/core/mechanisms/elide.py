@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from lowwater.core.mechanisms.editing import EditContext, edit_if_smaller, offer
+from lowwater.core.mechanisms.edits import edit_if_smaller, offer_edits
+from lowwater.core.mechanisms.mechanism import EditContext
 from lowwater.core.mechanisms.placeholder import FRAME_SHARE, placeholder
-from lowwater.core.mechanisms.results import Result, calls_in, results_in, text_of
+from lowwater.core.mechanisms.results import ShownResult, calls_in, result_text, results_in
 from lowwater.core.proposals import Proposal, Target
 from lowwater.core.references import NAME as NAMES
 from lowwater.core.view import Item
@@ -14,11 +15,11 @@ _LINE, _SHORT_LINE = 45, 25
 """Tokens of a plain placeholder, and of the line above a digest."""
 
 
-def propose(items: Sequence[Item], results: Iterable[Result], context: EditContext) -> Proposal | None:
+def propose(items: Sequence[Item], results: Iterable[ShownResult], context: EditContext) -> Proposal | None:
     """Propose to replace those of `results` that are longer than the limit."""
     long = [result for result in results if len(result.text) > context.preset.elide_limit_chars]
     targets = [Target(item=result.item, path=result.path, tokens=result.tokens) for result in long]
-    return offer(NAME, items, targets, left=sum(_expected_size(result, context) for result in long))
+    return offer_edits(NAME, items, targets, left=sum(_expected_size(result, context) for result in long))
 
 
 def apply(items: Sequence[Item], proposal: Proposal, context: EditContext) -> list[Item]:
@@ -31,7 +32,7 @@ def apply(items: Sequence[Item], proposal: Proposal, context: EditContext) -> li
 
 
 def replace_results(
-    items: Sequence[Item], proposal: Proposal, context: EditContext, text_for: Callable[[Result], str]
+    items: Sequence[Item], proposal: Proposal, context: EditContext, text_for: Callable[[ShownResult], str]
 ) -> list[Item]:
     """Return the items with each target's text replaced by what `text_for` returns; if that is empty, the result stays."""
     wanted = {(target.item, target.path) for target in proposal.targets}
@@ -44,7 +45,7 @@ def replace_results(
     return replaced
 
 
-def _expected_size(result: Result, context: EditContext) -> int:
+def _expected_size(result: ShownResult, context: EditContext) -> int:
     """Return about how many tokens the placeholder of a result will have."""
     if context.preset.plain_placeholders or context.digest_ratio <= 0:
         return min(result.tokens, _LINE)
@@ -56,9 +57,9 @@ def _names_in_talk(items: Sequence[Item]) -> frozenset[str]:
     return frozenset(name for item in items for name in NAMES.findall(item.message.text))
 
 
-def _placeholder(result: Result, context: EditContext, known: frozenset[str], *, plain: bool) -> str:
+def _placeholder(result: ShownResult, context: EditContext, known: frozenset[str], *, plain: bool) -> str:
     """Return the placeholder of a result's original text; its size is a share of what is shown of the result now."""
-    whole = text_of(result.original)
+    whole = result_text(result.original)
     shown = min(1.0, len(result.text) / max(len(whole), 1))
     return placeholder(
         whole,

@@ -3,20 +3,20 @@
 from collections.abc import Container, Iterable, Iterator, Sequence
 
 from lowwater.core.entries import Edit
-from lowwater.core.mechanisms.editing import EditContext, edit_if_smaller, newest_user, offer
+from lowwater.core.mechanisms.edits import edit_if_smaller, newest_user, offer_edits
+from lowwater.core.mechanisms.mechanism import EditContext, Zones
 from lowwater.core.mechanisms.placeholder import way_back
-from lowwater.core.mechanisms.results import Place, is_picture, share_of, weight_of
-from lowwater.core.mechanisms.zones import Zones
+from lowwater.core.mechanisms.results import PartPlace, is_picture, tokens_of_parts, weight_of
 from lowwater.core.messages import Document, Image, Text, ToolResult
 from lowwater.core.proposals import Proposal, Target
-from lowwater.core.view import Item, Summary, parts_of
+from lowwater.core.view import Item, Summary, shown_parts
 
 NAME = "images"
 _LINE = 25
 """Tokens of the line that replaces an image."""
 
 
-def propose(items: Sequence[Item], zones: Zones, *, spare: Container[Place]) -> Proposal | None:
+def propose(items: Sequence[Item], zones: Zones, *, spare: Container[PartPlace]) -> Proposal | None:
     """Propose to replace images and non-text documents in the middle, in messages and in tool results except those to `spare`.
 
     Images in the user's newest message stay.
@@ -27,7 +27,7 @@ def propose(items: Sequence[Item], zones: Zones, *, spare: Container[Place]) -> 
         for target in targets(items, zones.middle)
         if not (target.item == newest if len(target.path) == 1 else (target.item, target.path[:1]) in spare)
     ]
-    return offer(NAME, items, found, left=sum(min(target.tokens, _LINE) for target in found))
+    return offer_edits(NAME, items, found, left=sum(min(target.tokens, _LINE) for target in found))
 
 
 def targets(items: Sequence[Item], indexes: Iterable[int]) -> list[Target]:
@@ -39,7 +39,7 @@ def targets(items: Sequence[Item], indexes: Iterable[int]) -> list[Target]:
             continue
         total = weight_of(item.message.parts)
         for path, part in _pictures(item):
-            tokens = share_of(item.tokens, total, [part])
+            tokens = tokens_of_parts(item.tokens, total, [part])
             found.append(Target(item=at, path=path, tokens=tokens))
     return found
 
@@ -69,7 +69,7 @@ def _holds_pictures(item: Item) -> bool:
 
 
 def _pictures(item: Item) -> Iterator[tuple[tuple[int, ...], Image | Document]]:
-    for path, part in parts_of(item):
+    for path, part in shown_parts(item):
         if isinstance(part, Image | Document) and is_picture(part):
             yield path, part
 

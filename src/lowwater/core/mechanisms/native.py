@@ -8,13 +8,11 @@ of any summary.
 
 from collections.abc import Sequence
 
-from lowwater.core.groups import Span
-from lowwater.core.mechanisms.editing import EditContext
-from lowwater.core.mechanisms.spans import around, offer_span, replace_span
-from lowwater.core.mechanisms.zones import Zones
-from lowwater.core.messages import Message, block_in, message_with, newest_block, read_block, said_in
+from lowwater.core.mechanisms.mechanism import EditContext, Zones
+from lowwater.core.mechanisms.spans import around_span, offer_span, replace_span
+from lowwater.core.messages import Span, message_text, message_with, newest_block
 from lowwater.core.proposals import Proposal
-from lowwater.core.view import Item, Summary
+from lowwater.core.view import Item, Summary, is_own_block, own_block, tokens_of_items
 
 NAME = "native"
 AS_TEXT = "native_as_text"
@@ -29,7 +27,10 @@ def propose(items: Sequence[Item], zones: Zones, *, block_tokens: int) -> Propos
     unrequested block is among the messages. The caller checks that the model's provider can do this.
     """
     cut = _cut(items, zones)
-    if cut is None or newest_block([item.message for item in items[:cut] if not _is_own(item)]) is not None:
+    if (
+        cut is None
+        or newest_block([item.message for item in items[:cut] if not is_own_block(item)]) is not None
+    ):
         return None
     return offer_span(NAME, items, Span(start=0, stop=cut), block_tokens)
 
@@ -40,15 +41,9 @@ def put_block(items: Sequence[Item], span: Span, block: bytes, context: EditCont
     If no user message follows, the newest one is repeated right behind the block, as behind any other summary.
     """
     assert span.start == 0, "nothing may precede a signed block"
-    beside, message = around(items, span, context), message_with(block)
+    beside, message = around_span(items, span, context), message_with(block)
     block_item = Summary(message=message, tokens=context.size(message), sources=beside.sources, depth=1)
     return [block_item, *beside.behind]
-
-
-def own_block(items: Sequence[Item]) -> Summary | None:
-    """Return the block that was requested and is the first item of a view, if there is one."""
-    first = items[0] if items else None
-    return first if isinstance(first, Summary) and _is_own(first) else None
 
 
 def follows_directly(before: Sequence[Item], after: Sequence[Item]) -> bool:
@@ -66,7 +61,7 @@ def as_text(items: Sequence[Item], context: EditContext) -> list[Item]:
     """Return the items with the block at their start replaced by its text, for a model that cannot read blocks."""
     own = own_block(items)
     assert own is not None
-    return replace_span(items, Span(start=0, stop=1), said_in(own.message), context, depth=own.depth)
+    return replace_span(items, Span(start=0, stop=1), message_text(own.message), context, depth=own.depth)
 
 
 def absorb(items: Sequence[Item], context: EditContext) -> list[Item] | None:
@@ -79,16 +74,7 @@ def absorb(items: Sequence[Item], context: EditContext) -> list[Item] | None:
     if at is None or _is_absorbed(items[:at]):
         return None
     kept = replace_span(items, Span(start=0, stop=at), BLOCK_FOLLOWS, context)
-    return kept if _tokens(kept) < _tokens(items) else None
-
-
-def sent_from(messages: Sequence[Message]) -> int:
-    """Return the index of the first message to send: a signed block that came alone goes first, without what precedes it."""
-    at = newest_block(messages)
-    if at is None or len(messages[at].parts) > 1:
-        return 0
-    block = read_block(messages[at].parts[0])
-    return at if block is not None and block.signature else 0
+    return kept if tokens_of_items(kept) < tokens_of_items(items) else None
 
 
 def _cut(items: Sequence[Item], zones: Zones) -> int | None:
@@ -110,16 +96,8 @@ def _may_follow(last: Item, first: Item) -> bool:
     return len(roles) == 2 and first.message.role not in _INSTRUCTIONS
 
 
-def _is_own(item: Item) -> bool:
-    return isinstance(item, Summary) and bool(block_in(item.message))
-
-
 def _is_absorbed(before: Sequence[Item]) -> bool:
     """Return whether everything before a block was absorbed already, or there is nothing before it."""
     noted = any(isinstance(item, Summary) and BLOCK_FOLLOWS in item.message.text for item in before)
     users = [item for item in before if not isinstance(item, Summary)]
     return not users or (noted and len(users) == 1 and users[0].message.role == "user")
-
-
-def _tokens(items: Sequence[Item]) -> int:
-    return sum(item.tokens for item in items)

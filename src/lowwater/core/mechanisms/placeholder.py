@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from lowwater.core.mechanisms.digest import digest
 from lowwater.core.messages import ToolCall
-from lowwater.core.references import NAME, error_lines
+from lowwater.core.references import NAME, lines_with_errors
 from lowwater.core.tools import ToolClass, classify, subject_of
 from lowwater.protocols import Tokenizer
 
@@ -133,7 +133,7 @@ def _preview(text: str, call: ToolCall | None) -> str:
     """Return the first error line, or else the first line; nothing for the contents of a file."""
     if call is not None and classify(call.name) == "read":
         return ""
-    error = next(error_lines(text), None)
+    error = next(lines_with_errors(text), None)
     if error:
         return _one_line(error.text, _PREVIEW)
     first = _FIRST.search(text)

@@ -7,12 +7,12 @@ others all of it. Thinking that a model binds to its prefix cannot stay behind a
 from collections.abc import Iterable, Sequence
 
 from lowwater.core.entries import Edit
-from lowwater.core.mechanisms.editing import EditContext, edit, edit_if_smaller, offer, turn_start
+from lowwater.core.mechanisms.edits import edit, edit_if_smaller, offer_edits, turn_start
+from lowwater.core.mechanisms.mechanism import EditContext, Zones
 from lowwater.core.mechanisms.results import weight
-from lowwater.core.mechanisms.zones import Zones
 from lowwater.core.messages import AnyPart, Message, Text, Thinking
 from lowwater.core.proposals import Proposal, Target
-from lowwater.core.view import Item, Summary, parts_of
+from lowwater.core.view import Item, Summary, shown_parts
 
 NAME = "reasoning"
 LEFT_OUT = "[thinking left out]"
@@ -34,7 +34,7 @@ def propose(items: Sequence[Item], zones: Zones) -> Proposal | None:
         for at in zones.middle
         if turn is None or at < turn or (at != opening and _is_anthropic(items[at].message))
     ]
-    return offer(NAME, items, _thinking(items, old))
+    return offer_edits(NAME, items, _thinking(items, old))
 
 
 def apply(items: Sequence[Item], proposal: Proposal, context: EditContext) -> list[Item]:
@@ -65,7 +65,7 @@ def _remaining_thinking(item: Item) -> list[tuple[int, ...]]:
     """Return the paths of a message's remaining thinking, which is then all it has: it cannot stay, and the message may not be empty."""
     if item.message.role != "assistant" or isinstance(item, Summary):
         return []
-    return [path for path, part in parts_of(item) if isinstance(part, Thinking)]
+    return [path for path, part in shown_parts(item) if isinstance(part, Thinking)]
 
 
 def _drops(targets: Iterable[Target]) -> dict[int, list[Edit]]:
@@ -89,7 +89,7 @@ def _thinking(items: Sequence[Item], indexes: Iterable[int]) -> list[Target]:
                 Target(
                     item=index, path=path, tokens=round(item.tokens * weight(part) / whole) if whole else 0
                 )
-                for path, part in parts_of(item)
+                for path, part in shown_parts(item)
                 if isinstance(part, Thinking)
             )
     return found

@@ -1,78 +1,38 @@
 """The registry of mechanisms: what each could remove from a view, ours and plugins' alike.
 
-`propose` asks every mechanism but `native`, which `core/turns/decision_context.py` offers. Edits never overlap: plugins are asked first, and what one mechanism would replace is not
-offered by the next.
+`propose` asks every mechanism but `native`, which only a session whose provider can compact is offered (`native_proposal`).
+Edits never overlap: plugins are asked first, and what one mechanism would replace is not offered by the next.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
-from msgspec import Struct
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import replace
 
-from lowwater.core.decisions import counted
+from lowwater.core.decisions import unscaled
 from lowwater.core.limits import Limits
-from lowwater.core.mechanisms import condense, dedupe, elide, images, reasoning, summarize, truncate
-from lowwater.core.mechanisms.editing import EditContext, offer
-from lowwater.core.mechanisms.results import Place, Result, calls_in, results_in
+from lowwater.core.mechanisms import condense, dedupe, elide, images, native, reasoning, summarize, truncate
+from lowwater.core.mechanisms.edits import offer_edits
+from lowwater.core.mechanisms.mechanism import (
+    EditContext,
+    Mechanism,
+    Offers,
+    ProposalRequest,
+    Zones,
+    newest_group,
+    smallest_head,
+    smallest_tail,
+    survey,
+)
+from lowwater.core.mechanisms.results import PartPlace, ShownResult, calls_in, results_in
 from lowwater.core.mechanisms.reuse import protected
-from lowwater.core.mechanisms.zones import Zones, find_zones, newest_group, smallest_head, smallest_tail
 from lowwater.core.messages import Message, ToolCall, ToolResult
 from lowwater.core.proposals import Proposal
 from lowwater.core.view import Edited, Item, Summary
-from lowwater.settings import Settings
 
-Propose = Callable[[Sequence[Item], Zones, EditContext], Proposal | None]
-Apply = Callable[[Sequence[Item], Proposal, EditContext], Sequence[Item]]
 EVERYTHING = "summarize_all"
 """The mechanism that summarises all but the newest exchange and, if it is not too large, the head."""
 _SUMMARY_SHARES = (1.0, 0.85, 0.7, 0.5)
 """How much of the middle the summaries on offer replace."""
-
-
-class Mechanism(Struct, frozen=True, kw_only=True):
-    """A plugin's way to edit parts of the middle of a view; it takes no model call.
-
-    `propose` says which parts could be replaced. `apply` replaces those that were chosen, perhaps only some of them. Both must
-    be pure functions of their arguments.
-    """
-
-    name: str
-    propose: Propose
-    apply: Apply
-    loses: float
-    """The share of later uses of a replaced part that its replacement no longer serves: 0 if nothing useful is lost, 1 if all is."""
-
-
-class Offers(Struct, frozen=True, kw_only=True):
-    """What the mechanisms propose for a view, and the zones it was worked out for."""
-
-    zones: Zones
-    proposals: tuple[Proposal, ...]
-    outside_tail: int
-    """Counted tokens between head and tail that were never summarised."""
-
-
-class ProposalRequest(Struct, frozen=True, kw_only=True):
-    """What the mechanisms are given; limits are in the model's tokens, of which there are `scale` per counted token."""
-
-    items: Sequence[Item]
-    context: EditContext
-    limits: Limits
-    settings: Settings
-    scale: float = 1.0
-    system_in_preamble: bool = False
-    mechanisms: tuple[Mechanism, ...] = ()
-    """Plugins' mechanisms; they are asked before ours."""
-    must_fit: bool = False
-    """The prompt does not fit: head, tail and the newest exchange may be shortened too."""
-    too_large: bool = False
-    """The request has more bytes than its provider accepts: images in the tail may be removed too."""
-    memo: tuple[tuple[object, ...], Offers] | None = None
-    """The survey and its inputs, once it was made; set by `survey` only."""
-
-    def counted(self, tokens: int) -> int:
-        """Return a number of the model's tokens in counted tokens."""
-        return counted(tokens, self.scale)
 
 
 def propose(request: ProposalRequest) -> Offers:
@@ -87,28 +47,6 @@ def propose(request: ProposalRequest) -> Offers:
     return replace(surveyed, proposals=tuple(proposal for proposal in found if proposal is not None))
 
 
-def survey(request: ProposalRequest) -> Offers:
-    """Return the zones of the view without asking any mechanism, which is enough for most decisions."""
-    about = (request.items, request.limits, request.settings, request.scale, request.system_in_preamble)
-    if request.memo is None or any(was is not now for was, now in zip(request.memo[0], about, strict=True)):
-        force_setattr(request, "memo", (about, _survey(request)))
-    assert request.memo is not None
-    return request.memo[1]
-
-
-def _survey(request: ProposalRequest) -> Offers:
-    compression = request.settings.compression
-    zones = find_zones(
-        request.items,
-        first=max(0, compression.protect_first_n - request.system_in_preamble),
-        last=compression.protect_last_n,
-        tail_tokens=request.counted(request.limits.tail),
-    )
-    middle = request.items[zones.head : zones.tail]
-    raw = sum([item.tokens for item in middle if not isinstance(item, Summary)])
-    return Offers(zones=zones, proposals=(), outside_tail=raw)
-
-
 def _edits(request: ProposalRequest, zones: Zones) -> list[Proposal | None]:
     """Return what our mechanisms could edit; each is offered only what those before it left."""
     items, context = request.items, request.context
@@ -116,7 +54,7 @@ def _edits(request: ProposalRequest, zones: Zones) -> list[Proposal | None]:
     spared = {tool for tool in {result.tool for result in results} if context.preset.protects(tool)}
     may_go = [result for result in results if result.tool not in spared]
     duplicates = dedupe.propose(items, zones, may_go, context)
-    duplicated = places_in([duplicates]) if duplicates else frozenset[Place]()
+    duplicated = places_in([duplicates]) if duplicates else frozenset[PartPlace]()
     middle = zones.middle
     outputs = [result for result in results if result.item in middle]
     prunable = [result for result in outputs if result.tool not in spared and result.place not in duplicated]
@@ -142,7 +80,7 @@ def _edits(request: ProposalRequest, zones: Zones) -> list[Proposal | None]:
     ]
 
 
-def _shorten(request: ProposalRequest, results: Sequence[Result]) -> Proposal | None:
+def _shorten(request: ProposalRequest, results: Sequence[ShownResult]) -> Proposal | None:
     """Propose to shorten long results in head and tail too, except in the newest exchange; for prompts that do not fit."""
     limit = wall_limit(request.limits, request.scale)
     return truncate.propose_for(request.items, results, request.context, limit=limit)
@@ -150,7 +88,7 @@ def _shorten(request: ProposalRequest, results: Sequence[Result]) -> Proposal | 
 
 def wall_limit(limits: Limits, scale: float) -> int:
     """Return the largest tool result, in counted tokens, that stays whole when the prompt does not fit."""
-    return max(500, counted(limits.most + 1, scale) // 8)
+    return max(500, unscaled(limits.most + 1, scale) // 8)
 
 
 def _summaries(request: ProposalRequest, zones: Zones) -> list[Proposal | None]:
@@ -221,6 +159,24 @@ def _tails(items: Sequence[Item], zones: Zones) -> list[int]:
     return list(dict.fromkeys(nearest))
 
 
+def native_proposal(request: ProposalRequest) -> Proposal | None:
+    """Return the proposal to have the provider compact everything before the tail; None if that gains nothing."""
+    return native.propose(
+        tuple(request.items), survey(request).zones, block_tokens=expected_summary_tokens(request)
+    )
+
+
+def expected_summary_tokens(request: ProposalRequest) -> int:
+    """Return the expected length of a summary of everything before the tail, in counted tokens."""
+    compression, replaced = request.settings.compression, request.items[: survey(request).zones.tail]
+    return summarize.budget(
+        replaced,
+        ratio=compression.summary_ratio,
+        least=compression.summary_min_tokens,
+        most=summarize.usual(replaced, most=request.counted(request.limits.summary)),
+    )
+
+
 # Plugins' mechanisms, whose edits are checked
 
 
@@ -240,14 +196,14 @@ def propose_plugin_edits(
     return offers
 
 
-def places_in(offers: Sequence[Proposal]) -> frozenset[Place]:
+def places_in(offers: Sequence[Proposal]) -> frozenset[PartPlace]:
     """Return the parts that these proposals would replace."""
     return frozenset((target.item, target.path) for each in offers for target in each.targets)
 
 
 def exclude(
     proposal: Proposal,
-    taken: Collection[Place],
+    taken: Collection[PartPlace],
     items: Sequence[Item],
     *,
     among: Sequence[int] | None = None,
@@ -264,10 +220,10 @@ def exclude(
         return proposal if proposal.removes > 0 else None
     whole, kept = (sum(target.tokens for target in targets) for targets in (proposal.targets, left))
     stays = kept - proposal.removes * kept // whole if whole > 0 else kept
-    return offer(proposal.mechanism, items, left, left=stays)
+    return offer_edits(proposal.mechanism, items, left, left=stays)
 
 
-def _overlap(one: Place, other: Place) -> bool:
+def _overlap(one: PartPlace, other: PartPlace) -> bool:
     """Return whether two parts are the same, or one lies inside the other."""
     shorter = min(len(one[1]), len(other[1]))
     return one[0] == other[0] and one[1][:shorter] == other[1][:shorter]

@@ -21,9 +21,9 @@ from lowwater.core.messages import (
     ToolResult,
 )
 from lowwater.core.tools import ToolClass, class_of
-from lowwater.core.view import Edited, Item, Original, Summary, parts_of
+from lowwater.core.view import Edited, Item, Original, Summary, shown_parts
 
-Place = tuple[int, tuple[int, ...]]
+PartPlace = tuple[int, tuple[int, ...]]
 """An item's index and the path to a part in it."""
 _PICTURE = 5_000
 """The weight of an image in characters: about four times its tokens."""
@@ -35,7 +35,7 @@ _PICTURE_LINE = re.compile(r"\[(?:image|document)[^\n]* elided · [^\n]*\blw:\d+
 _PLACEHOLDER = re.compile(r"\[[^\n]* chars elided · [^\n]*\blw:\d+\](?:\n|$)")
 
 
-class Result(Struct, frozen=True, kw_only=True, gc=False):
+class ShownResult(Struct, frozen=True, kw_only=True, gc=False):
     """One tool result: where it is, what it says, and the call it answers."""
 
     item: int
@@ -54,7 +54,7 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
     call: ToolCall | None
 
     @property
-    def place(self) -> Place:
+    def place(self) -> PartPlace:
         """Where it is in the view."""
         return self.item, self.path
 
@@ -82,9 +82,9 @@ def results_in(
     calls: dict[str, ToolCall],
     *,
     placeholders: bool = False,
-) -> list[Result]:
+) -> list[ShownResult]:
     """Return the tool results in these items, in order; those that are placeholders already only with `placeholders`."""
-    found: list[Result] = []
+    found: list[ShownResult] = []
     for index in indexes:
         item = items[index]
         if isinstance(item, Summary) or item.message.role == "assistant":
@@ -95,19 +95,19 @@ def results_in(
                 continue
             whole, pictures = item.tokens, 0
             if len(item.message.parts) > 1:
-                whole = share_of(whole, total, [part])
+                whole = tokens_of_parts(whole, total, [part])
             if any(map(is_picture, part.parts)):
                 pictures = share_of_tokens(
                     whole, [part], [inner for inner in part.parts if is_picture(inner)]
                 )
             found.append(
-                Result(
+                ShownResult(
                     item=index,
                     number=item.number,
                     path=path,
                     part=part,
                     original=original,
-                    text=text_of(part),
+                    text=result_text(part),
                     tokens=whole - pictures,
                     pictures=pictures,
                     call=calls.get(part.call_id),
@@ -133,7 +133,7 @@ def _results(item: Original | Edited) -> list[tuple[tuple[int, ...], ToolResult,
         parts = item.message.parts
         return [((at,), part, part) for at, part in enumerate(parts) if isinstance(part, ToolResult)]
     found: list[tuple[tuple[int, ...], ToolResult, ToolResult]] = []
-    for path, part in parts_of(item):
+    for path, part in shown_parts(item):
         original = item.original.parts[path[0]]
         if isinstance(part, ToolResult) and isinstance(original, ToolResult):
             found.append((path, part, original))
@@ -148,7 +148,7 @@ def is_placeholder(result: ToolResult) -> bool:
     return False
 
 
-def text_of(result: ToolResult) -> str:
+def result_text(result: ToolResult) -> str:
     """Return all text of a result: its texts, plain documents, and blocks of unknown type as JSON.
 
     Lines that replace images do not belong to it: they would make a short result a long one.
@@ -182,10 +182,10 @@ def share_of_tokens(tokens: int, parts: Sequence[AnyPart], wanted: Sequence[AnyP
 
     The wanted ones may also be inside one of the parts.
     """
-    return share_of(tokens, weight_of(parts), wanted)
+    return tokens_of_parts(tokens, weight_of(parts), wanted)
 
 
-def share_of(tokens: int, whole: int, wanted: Sequence[AnyPart]) -> int:
+def tokens_of_parts(tokens: int, whole: int, wanted: Sequence[AnyPart]) -> int:
     """Return how many of a message's `tokens` the `wanted` parts have; `whole` is the weight of all its parts."""
     return round(tokens * weight_of(wanted) / whole) if whole else 0
 

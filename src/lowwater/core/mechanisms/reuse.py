@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from math import exp, sqrt
 
-from lowwater.core.mechanisms.results import Place, Result, calls_in
+from lowwater.core.mechanisms.results import PartPlace, ShownResult, calls_in
 from lowwater.core.messages import ToolResult
 from lowwater.core.proposals import Preset
 from lowwater.core.tools import ToolClass, class_of
@@ -59,17 +59,17 @@ def chances_of_use(items: Sequence[Item]) -> list[float]:
 
 
 def protected(
-    items: Sequence[Item], results: Sequence[Result], preset: Preset, *, tokens: int
-) -> frozenset[Place]:
+    items: Sequence[Item], results: Sequence[ShownResult], preset: Preset, *, tokens: int
+) -> frozenset[PartPlace]:
     """Return the places of the results that pruning leaves alone, up to `tokens`; the one that crosses the limit stays too.
 
     `results` are those of the middle that could be pruned, oldest first. Protected are the newest or, if the preset says
     `by_value`, those that save most rework per token.
     """
-    order: Iterable[Result] = reversed(results)
+    order: Iterable[ShownResult] = reversed(results)
     if preset.by_value:
         order = _by_worth(items, [result for result in results if _can_shrink(result, preset)])
-    kept: set[Place] = set()
+    kept: set[PartPlace] = set()
     spent = 0
     for result in order:
         if spent >= tokens:
@@ -79,15 +79,15 @@ def protected(
     return frozenset(kept)
 
 
-def _can_shrink(result: Result, preset: Preset) -> bool:
+def _can_shrink(result: ShownResult, preset: Preset) -> bool:
     return len(result.text) > preset.elide_limit_chars or result.pictures > 0
 
 
-def _by_worth(items: Sequence[Item], results: Sequence[Result]) -> list[Result]:
+def _by_worth(items: Sequence[Item], results: Sequence[ShownResult]) -> list[ShownResult]:
     """Return the results, those worth most per token first; among equals the newest."""
     calls_after = _calls_after(items)
 
-    def worth(result: Result) -> tuple[float, int]:
+    def worth(result: ShownResult) -> tuple[float, int]:
         tokens = result.tokens + result.pictures
         return worth_per_token(result.kind, len(result.text), tokens, calls_after[result.item]), result.number
 

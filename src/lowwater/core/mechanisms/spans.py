@@ -6,15 +6,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.entries import Edit, Numbers
-from lowwater.core.groups import Span
 from lowwater.core.ledger import Numbered
-from lowwater.core.mechanisms.editing import EditContext, edit, framed_parts, is_said, newest_user, says_own
+from lowwater.core.mechanisms.edits import (
+    edit,
+    framed_parts,
+    has_user_content,
+    is_users_own,
+    newest_user,
+)
+from lowwater.core.mechanisms.mechanism import EditContext
 from lowwater.core.mechanisms.results import share_of_tokens
-from lowwater.core.messages import Message, Role, Text, ToolResult, said_in
+from lowwater.core.messages import Message, Role, Span, Text, ToolResult, message_text
 from lowwater.core.proposals import Proposal
-from lowwater.core.summary.framing import MOST_TOKENS, SHARE, frame, index_in, index_of_results, unframe
+from lowwater.core.summary.frame import MOST_TOKENS, SHARE, frame, index_in, index_of_results, unframe
 from lowwater.core.summary.request import SummaryRequest
-from lowwater.core.summary.safety import with_known_handles
+from lowwater.core.summary.sanitize import with_known_handles
 from lowwater.core.view import Edited, Item, Original, Summary
 
 _AT_ONCE = 64
@@ -71,7 +77,7 @@ def request_for(
     replaced = items[span.start : span.stop]
     for item in replaced:
         if isinstance(item, Summary):
-            previous.append(unframe(said_in(item.message)))
+            previous.append(unframe(message_text(item.message)))
             continue
         message = _original(item)
         framed = [message.parts[at] for at in framed_parts(message)]
@@ -108,11 +114,11 @@ def replace_span(
     the messages of the span that are shown nowhere else. Handles of other messages in its text are invented or quoted, and
     are removed. For a model that can recall, an index of the tool results follows the summary.
     """
-    beside = around(items, span, context)
+    beside = around_span(items, span, context)
     ahead, replaced = items[: span.start], items[span.start : span.stop]
     behind, sources = beside.behind, beside.sources
     role = _role(ahead, behind)
-    text = with_known_handles(text, set(numbers_in(replaced)))
+    text = with_known_handles(text, set(numbers_of_items(replaced)))
 
     def with_index(index: str) -> Summary:
         framed = frame(
@@ -160,14 +166,14 @@ def _role(ahead: Sequence[Item], behind: Sequence[Item]) -> Role:
     return "assistant" if user_ahead and user_behind else "user"
 
 
-def around(items: Sequence[Item], span: Span, context: EditContext) -> Around:
+def around_span(items: Sequence[Item], span: Span, context: EditContext) -> Around:
     """Return what follows a span once it is replaced, and what its replacement stands for."""
     repeated = _repeated(items, span)
     behind = list(items[span.stop :])
     if repeated is not None:
         behind.insert(0, _user_part(repeated, context))
-    shown = numbers_in([*items[: span.start], *behind])
-    sources = _ranges(set(numbers_in(items[span.start : span.stop])).difference(shown))
+    shown = numbers_of_items([*items[: span.start], *behind])
+    sources = _ranges(set(numbers_of_items(items[span.start : span.stop])).difference(shown))
     return Around(behind=tuple(behind), sources=sources, repeats=repeated is not None)
 
 
@@ -208,19 +214,21 @@ def repeat_newest_user(
     if number is None:
         return None
     holders = [
-        at for at, item in enumerate(items) if isinstance(item, Summary) and number in numbers_in([item])
+        at
+        for at, item in enumerate(items)
+        if isinstance(item, Summary) and number in numbers_of_items([item])
     ]
     behind = max(
         at
         for at, item in enumerate(items)
-        if isinstance(item, Summary) and max(numbers_in([item]), default=0) >= number
+        if isinstance(item, Summary) and max(numbers_of_items([item]), default=0) >= number
     )
     kept = list(items)
     for holder in holders:
         summary = kept[holder]
         assert isinstance(summary, Summary)
         kept[holder] = replace(
-            summary, sources=_ranges(each for each in numbers_in([summary]) if each != number)
+            summary, sources=_ranges(each for each in numbers_of_items([summary]) if each != number)
         )
     original = originals[number - 1]
     whole = Original(number=number, message=original.message, tokens=original.tokens)
@@ -233,10 +241,10 @@ def _only_summarized(items: Sequence[Item], originals: Sequence[Numbered]) -> in
     """Return the number of the newest user message if it is only in a summary."""
     at = newest_user(items)
     shown = 0 if at is None else _not_summary(items[at]).number
-    is_own = at is not None and says_own(items[at].message)
-    number = _newest(items, originals, above=shown if is_own else 0, says=says_own)
+    is_own = at is not None and is_users_own(items[at].message)
+    number = _newest(items, originals, above=shown if is_own else 0, says=is_users_own)
     if number is None and not is_own:
-        number = _newest(items, originals, above=shown, says=is_said)
+        number = _newest(items, originals, above=shown, says=has_user_content)
     return number
 
 
@@ -276,7 +284,7 @@ def _not_summary(item: Item) -> Original | Edited:
     return item
 
 
-def numbers_in(items: Iterable[Item]) -> Iterator[int]:
+def numbers_of_items(items: Iterable[Item]) -> Iterator[int]:
     """Yield the numbers of all messages that the items show or summarise."""
     for item in items:
         if isinstance(item, Summary):

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from lowwater.core.groups import Span
-from lowwater.core.mechanisms.editing import newest_user
+from lowwater.core.mechanisms.edits import newest_user
+from lowwater.core.mechanisms.mechanism import Zones
 from lowwater.core.mechanisms.spans import offer_span
-from lowwater.core.mechanisms.zones import Zones
+from lowwater.core.messages import Span
 from lowwater.core.proposals import Proposal
 from lowwater.core.view import Item, Summary
 

@@ -11,25 +11,23 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.entries import Edit
-from lowwater.core.groups import legal_cuts
 from lowwater.core.mechanisms import images
 from lowwater.core.mechanisms.digest import digest
-from lowwater.core.mechanisms.editing import EditContext, edit_if_smaller, newest_user, offer
+from lowwater.core.mechanisms.edits import edit_if_smaller, newest_user, offer_edits
 from lowwater.core.mechanisms.elide import replace_results
+from lowwater.core.mechanisms.mechanism import SQUEEZE, EditContext, Zones, newest_group
 from lowwater.core.mechanisms.placeholder import placeholder, way_back
-from lowwater.core.mechanisms.results import Result, calls_in, results_in, text_of
-from lowwater.core.mechanisms.zones import Zones, newest_group
-from lowwater.core.messages import Text, ToolCall, block_in
+from lowwater.core.mechanisms.results import ShownResult, calls_in, result_text, results_in
+from lowwater.core.messages import Text, ToolCall, block_in, legal_cuts
 from lowwater.core.proposals import Proposal, Target
-from lowwater.core.references import error_lines
-from lowwater.core.summary.framing import index_in, unframe
+from lowwater.core.references import lines_with_errors
+from lowwater.core.summary.frame import index_in, unframe
 from lowwater.core.summary.template import Section
 from lowwater.core.tools import subject_of
-from lowwater.core.view import Item, Summary, parts_of
+from lowwater.core.view import Item, Summary, shown_parts
 from lowwater.protocols import Tokenizer
 
 NAME = "shorten"
-SQUEEZE = "squeeze"
 LEAST = 200
 """The smallest limit in tokens: below it there is no room for the lines that say what was cut."""
 _ONE_LINE = 45
@@ -60,7 +58,7 @@ def propose(
 
 
 def propose_for(
-    items: Sequence[Item], results: Iterable[Result], context: EditContext, *, limit: int
+    items: Sequence[Item], results: Iterable[ShownResult], context: EditContext, *, limit: int
 ) -> Proposal | None:
     """Propose to truncate those of `results` that are larger than `limit` tokens."""
     limit = max(limit, LEAST)
@@ -69,7 +67,7 @@ def propose_for(
         tokens = context.tokenizer.count(result.text) if items[result.item].tokens > limit else 0
         if tokens > limit:
             targets.append(Target(item=result.item, path=result.path, tokens=tokens))
-    return offer(NAME, items, targets, left=limit * len(targets))
+    return offer_edits(NAME, items, targets, left=limit * len(targets))
 
 
 def apply(items: Sequence[Item], proposal: Proposal, context: EditContext, *, limit: int) -> list[Item]:
@@ -77,12 +75,12 @@ def apply(items: Sequence[Item], proposal: Proposal, context: EditContext, *, li
     return replace_results(items, proposal, context, lambda result: shortened(result, context, limit))
 
 
-def shortened(result: Result, context: EditContext, limit: int) -> str:
+def shortened(result: ShownResult, context: EditContext, limit: int) -> str:
     """Return a result in at most `limit` tokens (at least `LEAST`): beginning, what was cut, errors, digest, end.
 
     Errors and digest are of the part that was cut. The handle leads to the whole result.
     """
-    text = text_of(result.original)
+    text = result_text(result.original)
     room = max(limit, LEAST) - _FRAME
     head = _fitting(text, int(room * _HEAD), context.tokenizer, from_end=False)
     tail = _fitting(text[len(head) :], int(room * _TAIL), context.tokenizer, from_end=True)
@@ -106,7 +104,7 @@ def shortened(result: Result, context: EditContext, limit: int) -> str:
     return "\n".join(lines)
 
 
-def _cut(result: Result, between: str, text: str, context: EditContext) -> str:
+def _cut(result: ShownResult, between: str, text: str, context: EditContext) -> str:
     back = way_back(result.number, result.call, offers_recall=context.offers_recall)
     lines = between.count("\n")
     return f"[… cut here: {len(between):,} of {len(text):,} characters, {lines:,} lines · {back} …]"
@@ -132,7 +130,7 @@ def _whole_lines(text: str, *, from_end: bool) -> str:
 
 def _errors(text: str, tokens: int, tokenizer: Tokenizer) -> list[str]:
     found: dict[str, None] = {}
-    for line in error_lines(text):
+    for line in lines_with_errors(text):
         shown = line.text[:_LONGEST_ERROR]
         if shown not in found:
             tokens -= tokenizer.count(shown) + 1
@@ -158,7 +156,7 @@ def propose_squeeze(items: Sequence[Item], context: EditContext) -> Proposal | N
             targets.append(Target(item=piece.item, path=piece.path, tokens=piece.tokens))
             left += LEAST
     pictures = _pictures(items, range(len(items)))
-    return offer(SQUEEZE, items, [*targets, *pictures], left=left)
+    return offer_edits(SQUEEZE, items, [*targets, *pictures], left=left)
 
 
 def squeeze(
@@ -207,7 +205,7 @@ def without_pictures(items: Sequence[Item], context: EditContext) -> list[Item]:
     cuts = tuple(legal_cuts([item.message for item in items]))
     newest = newest_group(items, Zones(head=0, tail=0, cuts=cuts))
     found = _pictures(items, range(newest)) or _pictures(items, range(newest, len(items)))
-    proposal = offer(images.NAME, items, found)
+    proposal = offer_edits(images.NAME, items, found)
     return list(items) if proposal is None else images.apply(items, proposal, context)
 
 
@@ -256,9 +254,9 @@ def _squeeze_results(
     return squeezed
 
 
-def _one_line(result: Result, context: EditContext) -> str:
+def _one_line(result: ShownResult, context: EditContext) -> str:
     return placeholder(
-        text_of(result.original),
+        result_text(result.original),
         number=result.number,
         call=result.call,
         offers_recall=context.offers_recall,
@@ -275,7 +273,7 @@ def _talk(items: Sequence[Item], indexes: Iterable[int], context: EditContext) -
         item = items[at]
         if isinstance(item, Summary) or item.message.role != "assistant":
             continue
-        for path, part in parts_of(item):
+        for path, part in shown_parts(item):
             if isinstance(part, Text | ToolCall):
                 text = part.text if isinstance(part, Text) else part.arguments
                 found.append(_Piece(item=at, path=path, part=part, tokens=context.tokenizer.count(text)))
@@ -338,7 +336,7 @@ def _squeeze_pictures(
     items: Sequence[Item], indexes: Sequence[int], context: EditContext, *, over: int, least: int
 ) -> list[Item]:
     del over, least  # An image is replaced as a whole.
-    found = offer(images.NAME, items, _pictures(items, indexes))
+    found = offer_edits(images.NAME, items, _pictures(items, indexes))
     return list(items) if found is None else images.apply(items, found, context)
 
 

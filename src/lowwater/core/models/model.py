@@ -6,6 +6,7 @@ with one division after the sum.
 """
 
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
 
@@ -14,14 +15,14 @@ TOKENS_PER_PRICE = 1_000
 _HOUR = 3_600
 _DAY = 86_400
 
-Count = Annotated[int, Meta(gt=0)]
+TokenLimit = Annotated[int, Meta(gt=0)]
 Price = Annotated[int, Meta(ge=0)]
 
 
 class Prices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one model charges, in nano-dollars per 1,000 tokens."""
 
-    input: Count
+    input: TokenLimit
     cache_read: Price
     cache_write: Price
     """For the default lifetime; equal to `input` if writes cost no premium."""
@@ -33,7 +34,7 @@ class Prices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Cliff(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole of a prompt of more than `above` tokens (`above` or more, if `inclusive`) is billed at `prices`."""
 
-    above: Count
+    above: TokenLimit
     prices: Prices
     inclusive: bool = False
 
@@ -65,22 +66,22 @@ class Period(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return at >= self.since and in_hours and on_day
 
 
-class Marks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="marks"):
+class MarkedPrefixes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="marks"):
     """A prefix is stored where the request has a mark, and found by looking back from a mark."""
 
-    max_marks: Count
-    lookback_blocks: Count | None = None
+    max_marks: TokenLimit
+    lookback_blocks: TokenLimit | None = None
     """How many content blocks before a mark a stored prefix is found; None: no limit."""
-    lookback_marks: Count | None = None
+    lookback_marks: TokenLimit | None = None
     """How many of the newest stored marks are searched; None: no limit."""
     unmarked: Literal["uncached", "beside", "instead"] = "uncached"
     """What the provider does by itself: nothing, add one mark to those of the request, or cache a request without marks."""
 
 
-class Steps(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="steps"):
+class SteppedPrefixes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="steps"):
     """The provider finds the longest prefix by itself, in whole steps of `tokens`; None: undocumented."""
 
-    tokens: Count | None = None
+    tokens: TokenLimit | None = None
 
 
 class Units(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="units"):
@@ -91,19 +92,19 @@ class Uncached(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
     """No prefix is ever reused."""
 
 
-Matching = Marks | Steps | Units | Uncached
+Matching = MarkedPrefixes | SteppedPrefixes | Units | Uncached
 
 
 class CacheRules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a provider's cache finds a prefix and how long it keeps it; None always means not published."""
 
     matching: Matching
-    ttl: Count | None = None
+    ttl: TokenLimit | None = None
     """Seconds a prefix lives by default."""
-    ttl_long: Count | None = None
+    ttl_long: TokenLimit | None = None
     """Seconds it lives if the request asks for the long lifetime."""
     refreshed_by_hit: bool | None = None
-    min_cacheable: Count | None = None
+    min_cacheable: TokenLimit | None = None
     """The smallest prefix, in tokens, that is stored."""
     output_cached: bool | None = None
     """Whether the model's output is already cached at the next call."""
@@ -116,17 +117,17 @@ class Model(Struct, frozen=True, kw_only=True):
     provider: str
     family: str
     """The family whose cache rules it has; empty for an unknown model."""
-    context_length: Count
+    context_length: TokenLimit
     cache: CacheRules
     aliases: tuple[str, ...] = ()
-    max_output: Count | None = None
+    max_output: TokenLimit | None = None
     prices: Prices | None = None
     """None: unknown (never free), so that no costs in dollars are given."""
     cliffs: tuple[Cliff, ...] = ()
     """By size, smallest first."""
     periods: tuple[Period, ...] = ()
     """When other prices apply; of several, the last one does."""
-    max_bytes: Count | None = None
+    max_bytes: TokenLimit | None = None
     """The largest request that is accepted, in bytes; None: not published."""
     binds_thinking: bool = False
     """Whether a thinking block is rejected after messages that have changed."""
@@ -152,14 +153,14 @@ class Model(Struct, frozen=True, kw_only=True):
         return crossed[-1] if crossed else prices
 
 
-class Family(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ModelFamily(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Models that share cache rules; an unlisted model belongs to it if its name has one of the prefixes."""
 
     name: str
     provider: str
     prefixes: tuple[str, ...]
     cache: CacheRules
-    max_bytes: Count | None = None
+    max_bytes: TokenLimit | None = None
     binds_thinking: bool = False
     """Assumed of an unlisted member."""
     notes: str = ""
@@ -193,3 +194,70 @@ class FallbackChain(Struct, frozen=True, kw_only=True):
     def smallest_context(self) -> int:
         """The smallest context length in the chain, which every model has at least."""
         return min(model.context_length for model in self.models)
+
+
+# Routers, and how they handle cache marks in chat requests
+
+
+class Router(Struct, frozen=True, kw_only=True):
+    """What one router, or one provider with a chat format, does with cache marks."""
+
+    name: str
+    on_tools: bool
+    """Whether marks on the text of tool messages work. If not, they are ignored or the whole request is rejected."""
+    most: int = 4
+    says: str
+    """What it does with marks, in a sentence."""
+    sources: tuple[str, ...]
+    """Where this is documented; checked on 2026-11-16."""
+
+
+OPENROUTER = Router(
+    name="openrouter",
+    on_tools=True,
+    says="moves the mark of a tool message's part to the tool result; `cache_control` on a tool message itself hangs without an error",
+    sources=(
+        "https://openrouter.ai/docs/guides/best-practices/prompt-caching",
+        "https://github.com/NousResearch/hermes-agent/pull/2391",
+        "https://github.com/NousResearch/hermes-agent/pull/57893",
+    ),
+)
+LITELLM = Router(
+    name="litellm",
+    on_tools=False,
+    says="copies the parts of a tool message as they are; Anthropic then refuses the request: "
+    "`cache_control may not be specified within tool_result.content`",
+    sources=(
+        "https://docs.litellm.ai/docs/tutorials/prompt_caching",
+        "https://github.com/NousResearch/hermes-agent/pull/89931",
+    ),
+)
+ALIBABA = Router(
+    name="alibaba",
+    on_tools=True,
+    says="reads marks on parts of any message's content, and none on messages; its own client marks tool messages so",
+    sources=(
+        "https://www.alibabacloud.com/help/en/model-studio/context-cache",
+        "https://github.com/QwenLM/qwen-code/blob/main/packages/core/src/core/openaiContentGenerator/provider/dashscope.ts",
+    ),
+)
+UNKNOWN = Router(
+    name="unknown",
+    on_tools=False,
+    says="nothing is known of tool messages, so that only texts of the system, the user and the assistant are marked",
+    sources=("https://platform.claude.com/docs/en/build-with-claude/prompt-caching",),
+)
+ROUTERS = (OPENROUTER, LITELLM, ALIBABA, UNKNOWN)
+
+_PREFIXES = {"openrouter": OPENROUTER, "litellm": LITELLM, "litellm_proxy": LITELLM}
+_HOSTS = (("openrouter.ai", OPENROUTER), ("aliyuncs.com", ALIBABA))
+
+
+def router_of(model: str, base_url: str = "") -> Router | None:
+    """Return the router that the URL of the API or the model's name identifies; None if neither does."""
+    host = (urlsplit(base_url).hostname or "") if base_url else ""
+    for known, router in _HOSTS:
+        if host == known or host.endswith(f".{known}"):
+            return router
+    first, _, rest = model.lower().replace(":", "/", 1).partition("/")
+    return _PREFIXES.get(first) if rest else None

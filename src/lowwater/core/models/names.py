@@ -66,7 +66,7 @@ _SUFFIX = re.compile(
 )
 
 
-class Spelling(Struct, frozen=True, kw_only=True):
+class ModelSpelling(Struct, frozen=True, kw_only=True):
     """A parsed model name."""
 
     asked: str
@@ -84,7 +84,7 @@ class Spelling(Struct, frozen=True, kw_only=True):
         return f"{self.host}/{self.name}" if self.host else self.name
 
 
-def read_name(asked: str) -> Spelling:
+def read_name(asked: str) -> ModelSpelling:
     """Parse `asked`; any string is a valid name."""
     segments = [segment for segment in asked.strip().lower().split("/") if segment] or [""]
     router, colon, rest = segments[0].partition(":")
@@ -102,7 +102,7 @@ def read_name(asked: str) -> Spelling:
         host, name = "databricks", last.removeprefix("databricks-")
     else:
         name = last
-    return Spelling(asked=asked, host=host, path=tuple(path), name=one_spelling(name))
+    return ModelSpelling(asked=asked, host=host, path=tuple(path), name=one_spelling(name))
 
 
 def one_spelling(name: str) -> str:

@@ -6,29 +6,44 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.core.models.model import CacheRules, FallbackChain, Family, Listing, Model, Prices, Steps
-from lowwater.core.models.names import RESELLERS, Spelling, is_boundary, is_suffix, one_spelling, read_name
+from lowwater.core.models.model import (
+    CacheRules,
+    FallbackChain,
+    Listing,
+    Model,
+    ModelFamily,
+    Prices,
+    SteppedPrefixes,
+)
+from lowwater.core.models.names import (
+    RESELLERS,
+    ModelSpelling,
+    is_boundary,
+    is_suffix,
+    one_spelling,
+    read_name,
+)
 
 CONTEXT_OF_UNKNOWN = 128_000
 CONTEXT_OF_MEMBER = 200_000
 """The context length assumed of an unlisted member of a family, unless a listed one has less."""
 NO_PRICE = "no price known: no dollar figure"
 
-PriceList = Callable[[Spelling, Family | None], Listing | None]
+PriceList = Callable[[ModelSpelling, ModelFamily | None], Listing | None]
 """Looks a name up in a price list; the family, if there is one, identifies the maker."""
 
-How = Literal["listed", "resold", "priced", "family", "unknown"]
+MatchQuality = Literal["listed", "resold", "priced", "family", "unknown"]
 
 
-class Match(Struct, frozen=True, kw_only=True):
+class ModelMatch(Struct, frozen=True, kw_only=True):
     """A name, the model found for it, and how it was found.
 
     It is `listed` by name, `resold` by a host that is not the maker, `priced` by the price list only, a member of a
     known `family`, or `unknown`.
     """
 
-    spelling: Spelling
-    how: How
+    spelling: ModelSpelling
+    how: MatchQuality
     model: Model
     suffix: str = ""
     """What follows the name without changing the model: a date, a revision."""
@@ -38,7 +53,11 @@ class Registry:
     """The known models, and a model with stated assumptions for any other name."""
 
     def __init__(
-        self, models: Iterable[Model], families: Iterable[Family] = (), *, price_list: PriceList | None = None
+        self,
+        models: Iterable[Model],
+        families: Iterable[ModelFamily] = (),
+        *,
+        price_list: PriceList | None = None,
     ) -> None:
         self.models = tuple(models)
         self.families = tuple(families)
@@ -55,7 +74,7 @@ class Registry:
         """Return the model called `name`; an unknown one has its assumptions stated and no prices."""
         return self.match(name).model
 
-    def match(self, name: str) -> Match:
+    def match(self, name: str) -> ModelMatch:
         """Return the model called `name` and how it was found."""
         spelling = read_name(name)
         return self._listed(spelling) or self._resold(spelling) or self._unlisted(spelling)
@@ -64,15 +83,15 @@ class Registry:
         """Return the models of a primary and its fallbacks, in the order they are tried."""
         return FallbackChain(models=tuple(self.find(name) for name in (primary, *fallbacks)))
 
-    def _listed(self, spelling: Spelling) -> Match | None:
+    def _listed(self, spelling: ModelSpelling) -> ModelMatch | None:
         name = spelling.full
         for end in range(min(len(name), self._longest), 0, -1):
             model = self._by_name.get(name[:end])
             if model is not None and is_suffix(name[end:]):
-                return Match(spelling=spelling, how="listed", model=model, suffix=name[end:])
+                return ModelMatch(spelling=spelling, how="listed", model=model, suffix=name[end:])
         return None
 
-    def _resold(self, spelling: Spelling) -> Match | None:
+    def _resold(self, spelling: ModelSpelling) -> ModelMatch | None:
         """Return the maker's facts for a host that resells its service, with the host's prices if they differ."""
         by_maker = self._listed(replace(spelling, host="")) if spelling.host in RESELLERS else None
         if by_maker is None:
@@ -99,15 +118,15 @@ class Registry:
                 sources=(*maker.sources, listing.source),
                 assumptions=(assumption, *listing.assumptions),
             )
-        return Match(spelling=spelling, how="resold", model=model, suffix=by_maker.suffix)
+        return ModelMatch(spelling=spelling, how="resold", model=model, suffix=by_maker.suffix)
 
-    def _unlisted(self, spelling: Spelling) -> Match:
+    def _unlisted(self, spelling: ModelSpelling) -> ModelMatch:
         family = self._family(spelling)
         listing = self._listing(spelling, family)
-        how: How = "priced" if listing else "family" if family else "unknown"
-        return Match(spelling=spelling, how=how, model=self._assumed(spelling, family, listing))
+        how: MatchQuality = "priced" if listing else "family" if family else "unknown"
+        return ModelMatch(spelling=spelling, how=how, model=self._assumed(spelling, family, listing))
 
-    def _assumed(self, spelling: Spelling, family: Family | None, listing: Listing | None) -> Model:
+    def _assumed(self, spelling: ModelSpelling, family: ModelFamily | None, listing: Listing | None) -> Model:
         """Return a model made from its family and a price list; the rest is stated as assumptions."""
         assumptions: list[str] = []
         if listing is not None:
@@ -131,7 +150,7 @@ class Registry:
             else spelling.host or (listing.provider if listing else "unknown"),
             family=family.name if family else "",
             context_length=context_length,
-            cache=family.cache if family else CacheRules(matching=Steps()),
+            cache=family.cache if family else CacheRules(matching=SteppedPrefixes()),
             prices=listing.prices if listing else None,
             cliffs=listing.cliffs if listing else (),
             max_bytes=family.max_bytes if family else None,
@@ -142,13 +161,13 @@ class Registry:
             assumptions=tuple(assumptions),
         )
 
-    def _context_of(self, family: Family | None) -> int:
+    def _context_of(self, family: ModelFamily | None) -> int:
         if family is None:
             return CONTEXT_OF_UNKNOWN
         listed = [model.context_length for model in self.models if model.family == family.name]
         return min(CONTEXT_OF_MEMBER, *listed) if listed else CONTEXT_OF_UNKNOWN
 
-    def _family(self, spelling: Spelling) -> Family | None:
+    def _family(self, spelling: ModelSpelling) -> ModelFamily | None:
         """Find the family by the longest prefix: for a reseller, first among its own families, then among the maker's."""
         for name in (spelling.full, spelling.name) if spelling.host in RESELLERS else (spelling.full,):
             for end in range(min(len(name), self._longest), 0, -1):
@@ -157,7 +176,7 @@ class Registry:
                     return family
         return None
 
-    def _listing(self, spelling: Spelling, family: Family | None) -> Listing | None:
+    def _listing(self, spelling: ModelSpelling, family: ModelFamily | None) -> Listing | None:
         return self._price_list(spelling, family) if self._price_list else None
 
 

@@ -1,1 +1,1 @@
-"""Policies: a situation in, a decision with its reason out."""
+"""Policies: a decision context in, a decision with its reason out."""

@@ -1,24 +1,18 @@
-"""The policies with a fixed trigger (`threshold`, `prune-naive`, `runway`, `hermes-classic`), and how every policy picks proposals."""
+"""The policies with a fixed trigger (`threshold`, also called `summary-only`, `prune-naive`, `runway`, `hermes-classic`), and how every policy picks proposals."""
 
 from collections.abc import Sequence
 from math import isfinite
 
 from msgspec import Struct
 
-from lowwater.core.decisions import Compact, Decision, DecisionContext, Fact, Keep, Reason
-from lowwater.core.groups import Span
+from lowwater.core.decisions import Compact, Decision, DecisionContext, Fact, Keep, Reason, because
 from lowwater.core.limits import Limits, share_of
-from lowwater.core.mechanisms.truncate import SQUEEZE
-from lowwater.core.policies.reasons import because
+from lowwater.core.mechanisms.mechanism import MIDDLE_EDITS, PRUNING, SQUEEZE
+from lowwater.core.messages import Span
+from lowwater.core.policies.policy import CLASSIC, RUNWAY, SEED, Policy
 from lowwater.core.proposals import Proposal
 from lowwater.settings import CompressionSettings, Settings
 
-MIDDLE_EDITS = ("dedupe", "elide", "reasoning", "images")
-"""Our mechanisms that edit parts of the middle, in the order in which they are carried out."""
-PRUNING = (*MIDDLE_EDITS, "shorten")
-"""Edits, which take no model call. `shorten` also reaches outputs in head and tail, so it is proposed only at the wall or a ceiling."""
-INTO_TAIL = frozenset({"shorten", "summarize_all", SQUEEZE})
-"""Mechanisms that change the protected head or tail; proposed only if the prompt does not fit."""
 LEAST_TURNS = 10
 """Turns over which growth is measured before `threshold: auto` uses it; until then the threshold is the default of 50 %."""
 _AUTO_TURNS = 40
@@ -204,3 +198,12 @@ def auto_threshold(
     summary = min(share_of(context, compression.summary_context_share), compression.summary_max_tokens)
     room = growth * _AUTO_TURNS * (_AUTO_MIX - min(1.0, max(0.0, tool_share)))
     return round(min((head + summary + room) / (1.0 - compression.target_ratio), float(context)))
+
+
+POLICIES = (
+    Policy(name="threshold", decide=threshold, preset=SEED, mechanisms=("summarize",)),
+    Policy(name="summary-only", decide=threshold, preset=SEED, mechanisms=("summarize",)),
+    Policy(name="prune-naive", decide=prune_naive, preset=SEED),
+    Policy(name="runway", decide=runway, preset=RUNWAY),
+    Policy(name="hermes-classic", decide=hermes_classic, preset=CLASSIC),
+)

@@ -3,9 +3,17 @@
 from collections.abc import Sequence
 from string import Formatter
 
-from lowwater.core.decisions import Candidates, Compact, Decision, Fact, PricedPlan, Reason, scaled
+from lowwater.core.decisions import (
+    Candidates,
+    Compact,
+    Decision,
+    Fact,
+    PricedPlan,
+    Reason,
+    ReasonCode,
+    scaled,
+)
 from lowwater.core.events import Rejected
-from lowwater.core.policies.reasons import Code
 from lowwater.core.proposals import Proposal
 from lowwater.core.wording import money
 
@@ -13,7 +21,7 @@ _DUE = "The prompt of {prompt} tokens has reached the {limit} of {trigger}"
 _WALL = "The prompt of {prompt} tokens has reached the wall of {wall}"
 _LEAF = "{raw} tokens before the protected newest messages were never summarised"
 _COOLING = "The summarizer failed (failures in a row: {failures}) and is left alone for another {seconds} s"
-SENTENCES: dict[Code, str] = {
+SENTENCES: dict[ReasonCode, str] = {
     "disabled": "Compaction is switched off (enabled: false), so the prompt of {prompt} tokens is sent as it is.",
     "policy-never": "The policy `never` compacts only what does not fit: the prompt has {prompt} tokens, the wall is "
     "at {wall}.",
@@ -131,31 +139,38 @@ def explain(
     decision: Decision,
     *,
     scale: float = 1.0,
-    market: Candidates | None = None,
+    candidates: Candidates | None = None,
     rejected: Sequence[Rejected] = (),
 ) -> str:
     """Return why a decision was taken and, if it is to compact, what is to be done, step by step.
 
-    `scale` converts counted tokens into the model's, as when the decision was taken. `market` has the plans that could be
+    `scale` converts counted tokens into the model's, as when the decision was taken. `candidates` has the plans that could be
     bought, `rejected` the summaries that were not accepted as written.
     """
     text = "\n".join([_decision(decision, scale), *(rejection(each) for each in rejected)])
-    return f"{text}\n\n{explain_market(market)}" if market is not None else text
+    return f"{text}\n\n{explain_candidates(candidates)}" if candidates is not None else text
 
 
-def sentence(reason: Reason) -> str:
+def reason_sentence(reason: Reason) -> str:
     """Return the reason as one or two sentences with all its numbers; a code of another version is listed with its facts."""
     facts = {name: _shown(fact) for name, fact in reason.facts.items()}
-    known = _BY_CODE.get(reason.code)
+    known = _BY_CODE.get(reason.code) or _sentence_of_a_policy(reason.code)
     if known is None or facts.keys() != _names_in(known):
         return f"{reason.code}: {', '.join(f'{name} {fact}' for name, fact in facts.items())}."
     return known.format_map(facts)
 
 
+def _sentence_of_a_policy(code: str) -> str | None:
+    """Return the sentence that a policy has for a reason code of its own; None if no policy knows the code."""
+    from lowwater.core.policies.registry import POLICIES  # noqa: PLC0415 - it imports every file of this folder
+
+    return next((policy.sentences[code] for policy in POLICIES if code in policy.sentences), None)
+
+
 def rejection(rejected: Rejected) -> str:
     """Return why a summary was not accepted, with the critical references that it misses."""
-    if rejected.said:
-        return f"{rejected.by} was asked for a summary and gave none ({rejected.code}): {rejected.said}."
+    if rejected.error:
+        return f"{rejected.by} was asked for a summary and gave none ({rejected.code}): {rejected.error}."
     said = f"The summary by {rejected.by} was not accepted as written ({rejected.code})"
     if not rejected.missing:
         return f"{said}."
@@ -166,9 +181,9 @@ def rejection(rejected: Rejected) -> str:
 
 def _decision(decision: Decision, scale: float) -> str:
     if not isinstance(decision, Compact):
-        return sentence(decision.because)
+        return reason_sentence(decision.because)
     steps = decision.proposals
-    lines = [sentence(decision.because)]
+    lines = [reason_sentence(decision.because)]
     lines += [f"{number}. {_step(step, scale)}" for number, step in enumerate(steps, start=1)]
     lines.append(_rewritten(steps, scale))
     if len(steps) > 1 and decision.enough:
@@ -208,34 +223,34 @@ def _shown(fact: Fact) -> str:
     return fact if isinstance(fact, str) else f"{fact:,}"
 
 
-def explain_market(market: Candidates) -> str:
+def explain_candidates(candidates: Candidates) -> str:
     """Return the plans that a policy could buy, each with its price, the rent paid so far, and when it is due."""
     lines = [
-        _CACHE[market.warm].format(hit=f"{market.hit:,}")
-        + f" As it is, it costs {money(market.kept, market.currency)}."
+        _CACHE[candidates.warm].format(hit=f"{candidates.hit:,}")
+        + f" As it is, it costs {money(candidates.unchanged_cost, candidates.currency)}."
     ]
-    for plan in market.bargains:
-        lines += _plan_lines(plan, market)
+    for plan in candidates.plans:
+        lines += _plan_lines(plan, candidates)
     return "\n".join(lines)
 
 
-def _plan_lines(plan: PricedPlan, market: Candidates) -> list[str]:
+def _plan_lines(plan: PricedPlan, candidates: Candidates) -> list[str]:
     def amount(nano: int) -> str:
-        return money(nano, market.currency)
+        return money(nano, candidates.currency)
 
     again = plan.price - plan.summary - plan.rework
     lines = [
-        f"{'On sale at the last look' if market.rests else 'On sale'}: {_plan_name(plan)}, {plan.removes:,} tokens.",
+        f"{'On sale at the last look' if candidates.is_from_earlier_turn else 'On sale'}: {_plan_name(plan)}, {plan.removes:,} tokens.",
         f"  rent paid so far     {amount(plan.rent)}",
         f"  price now            {amount(plan.price)}",
-        f"    next call          {amount(again)} ({plan.kept:,} tokens read, {plan.rewritten:,} written)",
+        f"    next call          {amount(again)} ({plan.still_cached:,} tokens read, {plan.rewritten:,} written)",
     ]
     if plan.summary:
         lines.append(f"    summary            {amount(plan.summary)}")
     if plan.rework:
         lines.append(f"    expected rework    {amount(plan.rework)}")
     lines.append(f"  saves at each call   {amount(plan.saves)}")
-    lines.append(f"  {_due(plan, market)}")
+    lines.append(f"  {_due(plan, candidates)}")
     return lines
 
 
@@ -249,12 +264,12 @@ def _plan_name(plan: PricedPlan) -> str:
     return " and ".join(steps) or "nothing"
 
 
-def _due(plan: PricedPlan, market: Candidates) -> str:
+def _due(plan: PricedPlan, candidates: Candidates) -> str:
     left = plan.calls_left
     if left == 0:
         return "due now"
     if left is None:
         return "never due at these prices"
     calls = "1 more call" if left == 1 else f"{left:,} more calls"
-    sooner = "" if market.warm == "cold" else ", sooner if the cache goes cold"
+    sooner = "" if candidates.warm == "cold" else ", sooner if the cache goes cold"
     return f"due after {calls} over a warm cache{sooner}"

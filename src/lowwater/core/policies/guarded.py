@@ -4,10 +4,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from lowwater.core.decisions import Compact, Decision, DecisionContext, Keep, Reason
-from lowwater.core.limits import least_reaching, share_of
+from lowwater.core.decisions import Compact, Decision, DecisionContext, Keep, Reason, because
+from lowwater.core.limits import Limits, least_reaching, share_of
 from lowwater.core.policies.at_threshold import expected_after, useful
-from lowwater.core.policies.reasons import because
+from lowwater.core.policies.policy import OWN, ActionPoint, Policy
 from lowwater.settings import LeafSettings, Settings
 
 LeafOutcome = Literal["too-little-raw", "budget-headroom", "cache-aware", "leaf-pressure", "leaf-due"]
@@ -138,3 +138,20 @@ def _outcome(
     if ceiling is not None:
         return "budget-headroom" if assembled < ceiling else "leaf-pressure"
     return "cache-aware" if reduction < least else "leaf-due"
+
+
+def _budget_threshold(limits: Limits, settings: Settings) -> ActionPoint | None:
+    at = share_of(limits.context, settings.leaf.context_threshold)
+    return ActionPoint(at=at, called="budget's threshold", beyond=True) if at else None
+
+
+POLICIES = (
+    Policy(
+        name="guarded",
+        decide=guarded,
+        preset=OWN,
+        mechanisms=("leaf", "condense"),
+        larger_count=True,
+        point=_budget_threshold,
+    ),
+)

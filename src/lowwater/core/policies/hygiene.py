@@ -1,8 +1,8 @@
 """The policy `hygiene`: compaction at a high fixed size, also used as a safety net around other policies."""
 
-from lowwater.core.decisions import Decision, DecisionContext, Keep
+from lowwater.core.decisions import Decision, DecisionContext, Keep, because
 from lowwater.core.policies.at_threshold import Trigger, prune_first
-from lowwater.core.policies.reasons import because
+from lowwater.core.policies.policy import OWN, Policy, hygiene_point
 from lowwater.settings import Settings
 
 LEAST_MESSAGES = 4
@@ -13,9 +13,9 @@ def hygiene(now: DecisionContext, _settings: Settings) -> Decision:
     return _below_hygiene(now) or _too_few_messages(now) or prune_first(now, _at_hygiene(now))
 
 
-def safety_net(now: DecisionContext, settings: Settings) -> Decision | None:
-    """Return the decision of `hygiene` from its limit on, if the settings enable it as a safety net around every policy."""
-    if not settings.compression.hygiene or _below_hygiene(now) or _too_few_messages(now):
+def safety_net(now: DecisionContext) -> Decision | None:
+    """Return the decision of `hygiene` if the prompt has reached its limit, for settings that put it around every policy."""
+    if _below_hygiene(now) or _too_few_messages(now):
         return None
     return prune_first(now, _at_hygiene(now))
 
@@ -42,3 +42,6 @@ def _too_few_messages(now: DecisionContext) -> Keep | None:
 
 def _at_hygiene(now: DecisionContext) -> Trigger:
     return Trigger(limit="hygiene limit", at=now.limits.hygiene, enough=now.limits.target)
+
+
+POLICIES = (Policy(name="hygiene", decide=hygiene, preset=OWN, point=hygiene_point),)

@@ -2,7 +2,7 @@
 
 Every call over a warm cache pays rent for the tokens that a plan would remove. Removing them breaks the cache behind the
 first change, and writing that part again is the price. On a cold cache the price is small or negative, so the same rule buys
-then. A plan is bought early if waiting costs more than it can be expected to save (`Outlook` in `core/costs/rent.py`), and
+then. A plan is bought early if waiting costs more than it can be expected to save (`Outlook` in `core/costs/prices.py`), and
 not at all if the session is so young that it may well end before the plan has paid for itself. docs/economics.md has the
 arithmetic.
 """
@@ -15,26 +15,27 @@ from lowwater.core.decisions import (
     Fact,
     Keep,
     PricedPlan,
+    because,
     best_of,
 )
 from lowwater.core.policies.at_threshold import runway
-from lowwater.core.policies.reasons import because
+from lowwater.core.policies.policy import PRICED, Policy
 from lowwater.core.wording import money
 from lowwater.settings import Settings
 
 
 def rent_or_buy(now: DecisionContext, settings: Settings) -> Decision:
     """Buy the best plan that is due; otherwise keep the view and say how far the rent has come."""
-    candidates = now.market
+    candidates = now.candidates
     if candidates is None:
         return runway(now, settings)
-    if candidates.held > 0:
-        return Keep(because=because("undone", prompt=now.prompt, calls=candidates.held))
+    if candidates.paused_calls > 0:
+        return Keep(because=because("undone", prompt=now.prompt, calls=candidates.paused_calls))
     if candidates.is_quiet:
         return Keep(because=because("rent-cannot-be-due", prompt=now.prompt))
-    if candidates.rests:
+    if candidates.is_from_earlier_turn:
         return Keep(because=because("rent-rests", prompt=now.prompt))
-    best = best_of(candidates.bargains)
+    best = best_of(candidates.plans)
     if best is None:
         return Keep(because=because("nothing-to-buy", prompt=now.prompt))
     if best.is_due:
@@ -78,3 +79,14 @@ def _facts(now: DecisionContext, candidates: Candidates, best: PricedPlan) -> di
         "price": money(best.price, candidates.currency),
         "warm": candidates.warm,
     }
+
+
+POLICIES = (
+    Policy(
+        name="rent-or-buy",
+        decide=rent_or_buy,
+        preset=PRICED,
+        avoids_cliffs=False,
+        smallest_context=False,
+    ),
+)

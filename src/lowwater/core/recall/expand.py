@@ -10,51 +10,32 @@ from typing import Generic, TypeAlias, TypeVar
 from msgspec import Struct
 
 from lowwater.core.entries import Compacted, Numbers, Rewound, SummarizedSpan
-from lowwater.core.groups import Span
 from lowwater.core.ledger import Ledger, Numbered
-from lowwater.core.recall.recalled import Child, Expansion, RecalledMessage, clipped, handle_of, read_handle
+from lowwater.core.messages import Span
+from lowwater.core.recall.recalled import Expansion, ExpansionLine, RecalledMessage, clipped, handle_of
 from lowwater.core.recall.search import (
-    calls_answered,
-    counted,
+    calls_answered_by,
+    count_messages,
     first_line,
     is_inside,
+    named_numbers,
     overlaps,
     passages,
     recalled_messages,
     subtract,
     take_first,
 )
-from lowwater.core.summary.framing import unframe
+from lowwater.core.summary.frame import unframe
 from lowwater.errors import BadInput
 
-_CHARACTERS_PER_TOKEN, _TOKENS_PER_CHARACTER = 4, 4
-"""Of ordinary text, for a first guess; and at worst, since a character has at most four bytes."""
+T = TypeVar("T")
+CountTokens: TypeAlias = Callable[[str], int]
 
-_TRIES = 6
-"""How often the end of a text is estimated anew."""
 
-_FULL = 0.95
-"""The share of the tokens that is close enough."""
-
-_MARGIN = 0.98
-"""An estimate that was too long is shortened by a little more than its proportion."""
+# What a handle names
 
 _FETCHED_TOGETHER = 64
 """Messages that are fetched together."""
-
-_MOST_SEARCHED = 1_000
-"""Messages that one call searches."""
-
-T = TypeVar("T")
-
-Count: TypeAlias = Callable[[str], int]
-
-
-class SummaryPlace(Struct, frozen=True, kw_only=True):
-    """A summary, and the ledger position of a compaction whose view has it."""
-
-    summary: SummarizedSpan
-    position: int
 
 
 class OpenedHandle(Struct, frozen=True, kw_only=True):
@@ -68,20 +49,6 @@ class OpenedHandle(Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         """The summary's text, without its framing."""
         return unframe(self.summary.text) if self.summary else ""
-
-
-class Block(Struct, Generic[T], frozen=True, kw_only=True):
-    """A piece of an answer that is shown as a whole or not at all, and what it is about."""
-
-    text: str
-    about: T
-
-
-class _Place(Struct, frozen=True, kw_only=True):
-    number: int
-    start: int
-    """The character of its text, from 0."""
-    length: int
 
 
 def expand(ledger: Ledger, handle: str) -> Expansion:
@@ -98,8 +65,8 @@ def expand(ledger: Ledger, handle: str) -> Expansion:
 
 def open_handle(ledger: Ledger, handle: str) -> OpenedHandle:
     """Return what a handle names, or raise BadInput; no message is fetched."""
-    numbers = read_handle(handle, of=len(ledger.messages))
-    place = None if counted(numbers) == 1 else find_summary(ledger, numbers)
+    numbers = named_numbers(ledger, handle)
+    place = None if count_messages(numbers) == 1 else find_summary(ledger, numbers)
     if place is None:
         return OpenedHandle(numbers=numbers)
     return OpenedHandle(
@@ -109,7 +76,7 @@ def open_handle(ledger: Ledger, handle: str) -> OpenedHandle:
     )
 
 
-def children_of(ledger: Ledger, opened: OpenedHandle) -> Iterator[Child]:
+def children_of(ledger: Ledger, opened: OpenedHandle) -> Iterator[ExpansionLine]:
     """Yield what a handle expands to, ordered by the first message; messages are fetched as the reader goes on."""
     covered = (span for summary in opened.made_of for span in summary.sources)
     pieces: list[SummarizedSpan | Numbers] = [*opened.made_of, *subtract(opened.numbers, covered)]
@@ -120,7 +87,7 @@ def children_of(ledger: Ledger, opened: OpenedHandle) -> Iterator[Child]:
             yield from _messages(ledger, piece)
 
 
-def read_messages(ledger: Ledger, numbers: Sequence[Numbers]) -> Iterator[RecalledMessage]:
+def recalled_by_number(ledger: Ledger, numbers: Sequence[Numbers]) -> Iterator[RecalledMessage]:
     """Yield the messages with these numbers, fetched a few at a time."""
     for span in numbers:
         for first in range(span.first, span.last + 1, _FETCHED_TOGETHER):
@@ -132,9 +99,9 @@ def _first(piece: SummarizedSpan | Numbers) -> int:
     return piece.first if isinstance(piece, Numbers) else piece.sources[0].first
 
 
-def _messages(ledger: Ledger, numbers: Numbers) -> Iterator[Child]:
-    for one in read_messages(ledger, (numbers,)):
-        yield Child(
+def _messages(ledger: Ledger, numbers: Numbers) -> Iterator[ExpansionLine]:
+    for one in recalled_by_number(ledger, (numbers,)):
+        yield ExpansionLine(
             kind="message",
             handle=one.handle,
             who=one.who,
@@ -145,16 +112,26 @@ def _messages(ledger: Ledger, numbers: Numbers) -> Iterator[Child]:
         )
 
 
-def _summary(summary: SummarizedSpan) -> Child:
-    return Child(
+def _summary(summary: SummarizedSpan) -> ExpansionLine:
+    return ExpansionLine(
         kind="summary",
         handle=handle_of(summary.sources),
         who="summary",
         tokens=summary.tokens,
-        messages=counted(summary.sources),
+        messages=count_messages(summary.sources),
         first_line=first_line(unframe(summary.text)),
         sources=summary.sources,
     )
+
+
+# Summaries, and what they were made of
+
+
+class SummaryPlace(Struct, frozen=True, kw_only=True):
+    """A summary, and the ledger position of a compaction whose view has it."""
+
+    summary: SummarizedSpan
+    position: int
 
 
 def summaries_in_view(ledger: Ledger) -> tuple[SummaryPlace, ...]:
@@ -207,7 +184,7 @@ def _lineage(ledger: Ledger, position: int) -> Iterator[tuple[SummaryPlace, ...]
         assert isinstance(entry, Compacted)
         yield tuple(
             SummaryPlace(summary=stand, position=position)
-            for stand in entry.stands
+            for stand in entry.items
             if isinstance(stand, SummarizedSpan)
         )
 
@@ -239,9 +216,12 @@ def _ends(sources: Sequence[Numbers]) -> Numbers | None:
     return Numbers(first=sources[0].first, last=sources[-1].last) if sources else None
 
 
+# One message, or a part of it
+
+
 def caption(messages: Sequence[Numbered], recalled: RecalledMessage) -> str:
     """Return a message's caption: its handle, who speaks, which tool answered, its size."""
-    by = ", ".join(dict.fromkeys(call.name for call in calls_answered(messages, recalled.number)))
+    by = ", ".join(dict.fromkeys(call.name for call in calls_answered_by(messages, recalled.number)))
     who = f"{recalled.who} of {by}" if by and recalled.who == "tool result" else recalled.who
     return f"{recalled.handle} · {who} · {recalled.tokens:,} tokens"
 
@@ -261,7 +241,7 @@ def part_of(recalled: RecalledMessage, *, lines: Numbers | None, characters: Num
     return Span(start=0, stop=len(text))
 
 
-def show(recalled: RecalledMessage, heading: str, part: Span, tokens: int, count: Count) -> str | None:
+def show(recalled: RecalledMessage, heading: str, part: Span, tokens: int, count: CountTokens) -> str | None:
     """Return a part of a message under its caption, within `tokens`; None if there is no room for any of it.
 
     Raise BadInput if the message has no text at all.
@@ -325,8 +305,28 @@ def _line_start(text: str, line: int) -> int:
     return place
 
 
+# Passages around words
+
+_MOST_SEARCHED = 1_000
+"""Messages that one call searches."""
+
+
+class AnswerBlock(Struct, Generic[T], frozen=True, kw_only=True):
+    """A piece of an answer that is shown as a whole or not at all, and what it is about."""
+
+    text: str
+    about: T
+
+
+class _Place(Struct, frozen=True, kw_only=True):
+    number: int
+    start: int
+    """The character of its text, from 0."""
+    length: int
+
+
 def show_around(
-    ledger: Ledger, numbers: Sequence[Numbers], words: str, tokens: int, count: Count
+    ledger: Ledger, numbers: Sequence[Numbers], words: str, tokens: int, count: CountTokens
 ) -> str | None:
     """Return the passages that contain the words, or most of them, within `tokens`; None if there is no room for one.
 
@@ -354,16 +354,18 @@ def show_around(
     return fit_within(tokens, count, cut)
 
 
-def _passages(ledger: Ledger, numbers: Sequence[Numbers], words: str) -> Iterator[Block[_Place]]:
-    for found in read_messages(ledger, numbers):
+def _passages(ledger: Ledger, numbers: Sequence[Numbers], words: str) -> Iterator[AnswerBlock[_Place]]:
+    for found in recalled_by_number(ledger, numbers):
         text = found.text
         for part in passages(text, words):
             heading = f"[{caption(ledger.messages, found)}{place_of(text, part)}]"
             place = _Place(number=found.number, start=part.start, length=len(text))
-            yield Block(text=f"{heading}\n{text[part.start : part.stop]}", about=place)
+            yield AnswerBlock(text=f"{heading}\n{text[part.start : part.stop]}", about=place)
 
 
-def _until(blocks: Iterator[Block[_Place]], tokens: int, count: Count) -> Iterator[Block[_Place]]:
+def _until(
+    blocks: Iterator[AnswerBlock[_Place]], tokens: int, count: CountTokens
+) -> Iterator[AnswerBlock[_Place]]:
     """Yield blocks up to the first that no longer fits, so that no further message is fetched."""
     for block in blocks:
         yield block
@@ -373,7 +375,7 @@ def _until(blocks: Iterator[Block[_Place]], tokens: int, count: Count) -> Iterat
 
 
 def _note(numbers: Sequence[Numbers], unread: Sequence[Numbers], left: _Place | None) -> str:
-    if left is not None and counted(numbers) == 1:
+    if left is not None and count_messages(numbers) == 1:
         return f"\n[more follows: go on with characters [{left.start + 1}, {left.length}]]"
     if left is not None:
         rest = tuple(subtract(numbers, (Numbers(first=1, last=left.number - 1),)))
@@ -388,7 +390,19 @@ def _note(numbers: Sequence[Numbers], unread: Sequence[Numbers], left: _Place | 
     return f"\n[not searched yet: {handle_of(unread)}]" if unread else ""
 
 
-def end_within(text: str, start: int, stop: int, tokens: int, count: Count) -> int:
+# Fitting into a number of tokens
+
+_CHARACTERS_PER_TOKEN, _TOKENS_PER_CHARACTER = 4, 4
+"""Of ordinary text, for a first guess; and at worst, since a character has at most four bytes."""
+_TRIES = 6
+"""How often the end of a text is estimated anew."""
+_FULL = 0.95
+"""The share of the tokens that is close enough."""
+_MARGIN = 0.98
+"""An estimate that was too long is shortened by a little more than its proportion."""
+
+
+def end_within(text: str, start: int, stop: int, tokens: int, count: CountTokens) -> int:
     """Return the end of the longest text from `start` on that has at most `tokens`: `stop`, or the end of a line before it.
 
     If lines are too long for that, the text ends within one. It is not empty if `tokens` allows one character.
@@ -412,7 +426,7 @@ def end_within(text: str, start: int, stop: int, tokens: int, count: Count) -> i
     return line if line - start >= (best - start) / 2 else best
 
 
-def fit_within(tokens: int, count: Count, tell: Callable[[int], str]) -> str | None:
+def fit_within(tokens: int, count: CountTokens, tell: Callable[[int], str]) -> str | None:
     """Return `tell(room)` for the largest room for which the result stays within `tokens`; None if there is none."""
     room = tokens
     while room >= _TOKENS_PER_CHARACTER:
@@ -425,13 +439,16 @@ def fit_within(tokens: int, count: Count, tell: Callable[[int], str]) -> str | N
 
 
 def fill(
-    blocks: Iterable[Block[T]], tokens: int, count: Count, frame: Callable[[str, int, T | None], str]
+    blocks: Iterable[AnswerBlock[T]],
+    tokens: int,
+    count: CountTokens,
+    frame: Callable[[str, int, T | None], str],
 ) -> str | None:
     """Return as many blocks as fit, in order, framed; None if not even one does.
 
     `frame` is given the text of the blocks, how many they are, and what the first one left out is about.
     """
-    taken: list[Block[T]] = []
+    taken: list[AnswerBlock[T]] = []
     room, left = tokens - count(frame("", 0, None)), None
     for block in blocks:
         room -= count(f"{block.text}\n")

@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import msgspec
 from msgspec import Struct
 
 from lowwater.core.entries import Numbers
@@ -22,55 +21,12 @@ from lowwater.core.messages import (
     ToolCall,
     ToolResult,
 )
+from lowwater.core.tools import EXPAND, SEARCH
 from lowwater.errors import BadInput
 
-SEARCH = "lowwater_search"
-
-EXPAND = "lowwater_expand"
-
-MOST_WANTED = 20
+# What recall returns
 
 _LONGEST_NAME = 200
-
-_NUMBER = r"(?:lw:\s*)?([0-9]{1,15})"
-
-_RANGE = re.compile(rf"\s*{_NUMBER}(?:\s*(?:-|–|—|\bto\b)\s*{_NUMBER})?\s*", re.IGNORECASE)
-
-_ALONE = re.compile(r"\s*[0-9]{1,15}\s*")
-
-_QUOTES = " \t\r\n[](){}<>\"'`.;:"
-
-_SEARCHES = (
-    "Search everything said and done earlier in this conversation, including what was compacted and is no longer visible: user "
-    "messages, your own messages, tool calls with their arguments, complete tool results. Returns the messages that match best, "
-    "each with its handle (such as lw:412), its size in tokens, an excerpt around the matching words and its neighbours. Use it "
-    "when you need a detail from earlier that you cannot see now (an error message, a path, an id, a decision, what the user "
-    "asked for) instead of guessing or repeating work. To read a match in full, give its handle to lowwater_expand."
-)
-
-_QUERY = (
-    "Words that stand in the text you look for: an identifier, a file name, part of an error message. A message matches if it has "
-    "at least one of them; more words, and rarer ones, rank higher."
-)
-
-_LIMIT = "How many messages to return, at most 20; 5 if left out."
-
-_EXPANDS = (
-    "Get back the original text behind a handle. Handles stand in placeholders such as [terminal · pytest · 18,204 chars elided · "
-    "recall lw:412], in summaries of earlier turns (messages 12 to 408 are lw:12-408) and in the results of lowwater_search. The "
-    "handle of one message returns it word for word, tool results and call arguments included; pictures are only named. A range "
-    "returns its messages if they are short; otherwise, and for a summary, it lists what it consists of, one line each with handle, "
-    "size and first line, to be expanded further. Text that is too long is cut at a line end, and the result says how to ask for "
-    "the rest. When you know what you are looking for, ask `around` it: that is far smaller than the whole."
-)
-
-_HANDLE = "A message (lw:412) or a range of messages (lw:12-408)."
-
-_AROUND = "Return only the passages around these words; works for ranges and summaries too."
-
-_LINES = "Return only these lines of one message: [first, last], counted from 1."
-
-_CHARACTERS = "Return only these characters of one message: [first, last], counted from 1."
 
 
 class RecalledMessage(Struct, frozen=True, kw_only=True):
@@ -88,7 +44,7 @@ class RecalledMessage(Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """Its text, with calls and results; images and files are only named."""
-        return text_of(self.message)
+        return recalled_text(self.message)
 
     @property
     def who(self) -> str:
@@ -112,7 +68,7 @@ class Recalled(RecalledMessage, frozen=True, kw_only=True):
         return self.tokens + sum(message.tokens for message in self.near)
 
 
-class Child(Struct, frozen=True, kw_only=True):
+class ExpansionLine(Struct, frozen=True, kw_only=True):
     """One line of an expansion: a message, or a summary of several."""
 
     kind: Literal["message", "summary"]
@@ -133,7 +89,7 @@ class Expansion(Struct, frozen=True, kw_only=True):
     handle: str
     text: str
     """The text of the summary that the handle names; empty if it names messages."""
-    children: tuple[Child, ...]
+    children: tuple[ExpansionLine, ...]
 
     @property
     def tokens(self) -> int:
@@ -141,7 +97,7 @@ class Expansion(Struct, frozen=True, kw_only=True):
         return sum(child.tokens for child in self.children)
 
 
-def text_of(message: Message) -> str:
+def recalled_text(message: Message) -> str:
     """Return the text of a message, in order and unchanged; images, files and unknown blocks are named."""
     return "\n".join(text for part in message.parts if (text := _text(part)))
 
@@ -178,6 +134,14 @@ def _named(what: str, kind: str, source: str, data: str) -> str:
     return f"[{' · '.join(part for part in (what, kind, where) if part)}]"
 
 
+# Handles
+
+_NUMBER = r"(?:lw:\s*)?([0-9]{1,15})"
+_RANGE = re.compile(rf"\s*{_NUMBER}(?:\s*(?:-|–|—|\bto\b)\s*{_NUMBER})?\s*", re.IGNORECASE)
+_ALONE = re.compile(r"\s*[0-9]{1,15}\s*")
+_QUOTES = " \t\r\n[](){}<>\"'`.;:"
+
+
 def handle_of(numbers: Sequence[Numbers]) -> str:
     """Return the handle of these messages: `lw:412`, `lw:12-408`, `lw:12-40,42-408`."""
     spans = [f"{span.first}-{span.last}" if span.last > span.first else f"{span.first}" for span in numbers]
@@ -201,13 +165,13 @@ def read_handle(text: str, *, of: int) -> tuple[Numbers, ...]:
 
 
 def is_handle(text: str) -> bool:
-    """Return whether a text is unmistakably a handle: `lw:` and numbers."""
+    """Return whether a text can only be a handle: `lw:` and numbers."""
     bare = text.strip(_QUOTES)
     return bare.lower().startswith("lw:") and all(_RANGE.fullmatch(piece) for piece in bare.split(","))
 
 
 def names_messages(text: str) -> bool:
-    """Return whether a text that may also be words to search for is a handle; a number alone is."""
+    """Return whether a text is a handle rather than words to search for; a bare number is a handle."""
     return is_handle(text) or bool(_ALONE.fullmatch(text))
 
 
@@ -222,7 +186,7 @@ def _span(piece: str, text: str) -> Numbers:
 
 
 def clipped(text: str, most: int = 60) -> str:
-    """Return a short quotation of a text by others, safe to show."""
+    """Return a short quotation of foreign text that is safe to show."""
     flat = "".join(character if character.isprintable() else " " for character in text[: 2 * most])
     flat = " ".join(flat.split())
     return f"“{flat}”" if len(flat) <= most and len(text) <= 2 * most else f"“{flat[:most]}…”"
@@ -243,6 +207,35 @@ def _merged(spans: Sequence[Numbers]) -> tuple[Numbers, ...]:
     return tuple(merged)
 
 
+# The tools
+
+MOST_WANTED = 20
+_SEARCHES = (
+    "Search everything said and done earlier in this conversation, including what was compacted and is no longer visible: user "
+    "messages, your own messages, tool calls with their arguments, complete tool results. Returns the messages that match best, "
+    "each with its handle (such as lw:412), its size in tokens, an excerpt around the matching words and its neighbours. Use it "
+    "when you need a detail from earlier that you cannot see now (an error message, a path, an id, a decision, what the user "
+    "asked for) instead of guessing or repeating work. To read a match in full, give its handle to lowwater_expand."
+)
+_QUERY = (
+    "Words that stand in the text you look for: an identifier, a file name, part of an error message. A message matches if it has "
+    "at least one of them; more words, and rarer ones, rank higher."
+)
+_LIMIT = "How many messages to return, at most 20; 5 if left out."
+_EXPANDS = (
+    "Get back the original text behind a handle. Handles stand in placeholders such as [terminal · pytest · 18,204 chars elided · "
+    "recall lw:412], in summaries of earlier turns (messages 12 to 408 are lw:12-408) and in the results of lowwater_search. The "
+    "handle of one message returns it word for word, tool results and call arguments included; pictures are only named. A range "
+    "returns its messages if they are short; otherwise, and for a summary, it lists what it consists of, one line each with handle, "
+    "size and first line, to be expanded further. Text that is too long is cut at a line end, and the result says how to ask for "
+    "the rest. When you know what you are looking for, ask `around` it: that is far smaller than the whole."
+)
+_HANDLE = "A message (lw:412) or a range of messages (lw:12-408)."
+_AROUND = "Return only the passages around these words; works for ranges and summaries too."
+_LINES = "Return only these lines of one message: [first, last], counted from 1."
+_CHARACTERS = "Return only these characters of one message: [first, last], counted from 1."
+
+
 def openai_tools() -> list[dict[str, Any]]:
     """Return the tools for `tools` of a chat request; a new list each time, always the same content."""
     return [
@@ -257,30 +250,6 @@ def anthropic_tools() -> list[dict[str, Any]]:
         {"name": name, "description": description, "input_schema": schema}
         for name, description, schema in _tools()
     ]
-
-
-def is_recall(name: str) -> bool:
-    """Return whether a tool is a recall tool; an MCP client puts `mcp__SERVER__` before its name."""
-    return name.rsplit("__", 1)[-1] in (SEARCH, EXPAND)
-
-
-def offers_recall(tools_json: bytes) -> bool:
-    """Return whether a request's `tools`, as JSON, include `lowwater_expand`; unreadable JSON does not."""
-    if EXPAND.encode() not in tools_json:
-        return False
-    try:
-        tools = msgspec.json.decode(tools_json)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return False
-    return isinstance(tools, list) and any(_name(tool).rsplit("__", 1)[-1] == EXPAND for tool in tools)
-
-
-def _name(tool: object) -> str:
-    if not isinstance(tool, dict):
-        return ""
-    function = tool.get("function")
-    name = function.get("name") if isinstance(function, dict) else tool.get("name")
-    return name if isinstance(name, str) else ""
 
 
 def _tools() -> list[tuple[str, str, dict[str, Any]]]:

@@ -10,75 +10,19 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from lowwater.core.entries import Numbers
-from lowwater.core.groups import Span
 from lowwater.core.ledger import Ledger, Numbered
 from lowwater.core.limits import Limits, share_of
-from lowwater.core.messages import Text, ToolCall, texts_of
-from lowwater.core.recall.recalled import Recalled, RecalledMessage, is_recall, names_messages, read_handle
+from lowwater.core.messages import Span, Text, ToolCall, texts_of
+from lowwater.core.recall.recalled import Recalled, RecalledMessage, clipped, names_messages, read_handle
 from lowwater.core.stored import Hit
+from lowwater.core.tools import is_recall
 from lowwater.core.turns.decision_context import limits_for
 from lowwater.core.turns.state import Setup, State
 from lowwater.errors import BadInput
 
 MOST_HITS = 5
-
-AROUND_RESULT = 32
-"""The most tokens that a provider adds around a tool result."""
-
-_RESERVE = 256
-"""Tokens kept free: a call for which there is no room must be answered, too."""
-
-_ROOM_SHARE, _MOST_ROOM = 0.10, 25_000
-"""The room for one answer: a share of the context length, and tokens at most."""
-
-_FIRST_FACTOR = 3
-"""How many times the limit a search asks for first: some hits may be calls of recall itself."""
-
-_NEXT_FACTOR = 4
-"""How many times more it asks for next, if that was not enough."""
-
-_FARTHEST_CALL = 64
-"""How many messages apart a call and its result may be to be found together."""
-
-_SATURATION, _LENGTH_WEIGHT = 1.2, 0.75
-"""The parameters k1 and b of BM25, with their usual values."""
-
-_WORD = re.compile(r"[\w./-]*\w")
-
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f]{3,}")
-
-_EXCERPT_WIDTH = 240
-"""Characters of an excerpt."""
-
-_REACH = 400
-"""Characters of a passage before and after a match, and more up to the next end of a line."""
-
-_LONGEST = 4_000
-"""The longest passage that neighbouring ones are joined to, and the longest query, in characters."""
-
-_MOST_MATCHES = 5_000
-"""Matches of single words that are compared in one text."""
-
-_GOOD_ENOUGH = 0.6
-"""A match counts if the words around it are worth this share of those around the best match."""
-
 Search: TypeAlias = Callable[[str, int], Sequence[Hit]]
 """Finds messages of the session by words, best first: `search(words, limit)`."""
-
-
-class Room(Struct, frozen=True, kw_only=True):
-    """How many tokens, as the session counts them, recalled text may take."""
-
-    each: int
-    """For one answer."""
-    left: int
-    """For all answers together, up to the largest prompt that may be sent."""
-
-
-class _Match(Struct, frozen=True, kw_only=True):
-    start: int
-    stop: int
-    word: str
 
 
 def recall(
@@ -93,12 +37,25 @@ def recall(
     if limit < 1:
         raise BadInput(f"limit is {limit}: ask for at least 1 message")
     if names_messages(wanted):
-        numbers = read_handle(wanted, of=len(ledger.messages))
-        return list(_named(ledger, numbers, near=near))
-    return list(find(ledger, wanted, search=search, limit=limit, near=near))
+        return list(_named(ledger, named_numbers(ledger, wanted), near=near))
+    return list(find_messages(ledger, wanted, search=search, limit=limit, near=near))
 
 
-def find(
+def named_numbers(ledger: Ledger, handle: str) -> tuple[Numbers, ...]:
+    """Return the messages that a handle names, without those that the client took back; raise BadInput if none is left."""
+    numbers = read_handle(handle, of=len(ledger.messages))
+    retracted = ledger.retracted()
+    if not retracted:
+        return numbers
+    left = tuple(subtract(numbers, (Numbers(first=each, last=each) for each in retracted)))
+    if not left:
+        raise BadInput(
+            f"{clipped(handle)} is no part of this conversation any more: the user went back and took it another way"
+        )
+    return left
+
+
+def find_messages(
     ledger: Ledger,
     words: str,
     *,
@@ -122,15 +79,77 @@ def find(
         yield _recalled(ledger, number, excerpt_of=words, near=near)
 
 
+def _is_recall_message(ledger: Ledger, number: int) -> bool:
+    """Return whether a message is a call of a recall tool or its answer."""
+    message = ledger.messages[number - 1].message
+    calls = message.calls
+    if message.results and not any(isinstance(part, Text) for part in message.parts):
+        calls = tuple(calls_answered_by(ledger.messages, number))
+    return bool(calls) and all(is_recall(call.name) for call in calls)
+
+
+def _named(ledger: Ledger, numbers: Sequence[Numbers], *, near: int) -> Iterator[Recalled]:
+    if len(numbers) == 1 and numbers[0].first == numbers[0].last:
+        yield _recalled(ledger, numbers[0].first, near=near)
+        return
+    for span in numbers:
+        for one in recalled_messages(ledger.messages, span):
+            alone = Numbers(first=one.number, last=one.number)
+            yield Recalled(
+                number=one.number,
+                message=one.message,
+                tokens=one.tokens,
+                group=alone,
+                excerpt=excerpt(one.text),
+            )
+
+
+def _recalled(ledger: Ledger, number: int, *, excerpt_of: str = "", near: int) -> Recalled:
+    group, retracted = group_of(ledger.messages, number), ledger.retracted()
+    all_near = [
+        one
+        for one in recalled_messages(ledger.messages, with_neighbours(ledger.messages, group, near))
+        if one.number not in retracted
+    ]
+    (one,) = (one for one in all_near if one.number == number)
+    return Recalled(
+        number=number,
+        message=one.message,
+        tokens=one.tokens,
+        excerpt=excerpt(one.text, excerpt_of),
+        group=group,
+        near=tuple(other for other in all_near if other.number != number),
+    )
+
+
+def recalled_messages(messages: Sequence[Numbered], numbers: Numbers) -> list[RecalledMessage]:
+    """Return the messages with these numbers."""
+    read = messages[numbers.first - 1 : numbers.last]
+    return [
+        RecalledMessage(number=number, message=one.message, tokens=one.tokens)
+        for number, one in enumerate(read, start=numbers.first)
+    ]
+
+
+# Searching
+
+_FIRST_FACTOR = 3
+"""How many times the limit a search asks for first: some hits may be calls of recall itself."""
+_NEXT_FACTOR = 4
+"""How many times more it asks for next, if that was not enough."""
+_SATURATION, _LENGTH_WEIGHT = 1.2, 0.75
+"""The parameters k1 and b of BM25, with their usual values."""
+
+
 def _matching_numbers(ledger: Ledger, words: str, search: Search | None, limit: int) -> Iterator[int]:
     """Yield the numbers of the messages that match, best first."""
-    count = len(ledger.messages)
+    count, retracted = len(ledger.messages), ledger.retracted()
     if search is None:
-        yield from scan(ledger, words, count)
+        yield from (number for number in scan(ledger, words, count) if number not in retracted)
         return
     for hit in widening(lambda most: search(words, most), limit):
         # The index may have messages that another process appended since this ledger was read.
-        if hit.number <= count:
+        if hit.number <= count and hit.number not in retracted:
             yield hit.number
 
 
@@ -183,52 +202,10 @@ def scan(ledger: Ledger, wanted: str, limit: int) -> list[int]:
     return sorted(found, key=lambda number: (-score(number), -number))[:limit]
 
 
-def _is_recall_message(ledger: Ledger, number: int) -> bool:
-    """Return whether a message is a call of a recall tool or its answer."""
-    message = ledger.messages[number - 1].message
-    calls = message.calls
-    if message.results and not any(isinstance(part, Text) for part in message.parts):
-        calls = tuple(calls_answered(ledger.messages, number))
-    return bool(calls) and all(is_recall(call.name) for call in calls)
+# Groups: a call with its results
 
-
-def _named(ledger: Ledger, numbers: Sequence[Numbers], *, near: int) -> Iterator[Recalled]:
-    if len(numbers) == 1 and numbers[0].first == numbers[0].last:
-        yield _recalled(ledger, numbers[0].first, near=near)
-        return
-    for span in numbers:
-        for one in recalled_messages(ledger.messages, span):
-            alone = Numbers(first=one.number, last=one.number)
-            yield Recalled(
-                number=one.number,
-                message=one.message,
-                tokens=one.tokens,
-                group=alone,
-                excerpt=excerpt(one.text),
-            )
-
-
-def _recalled(ledger: Ledger, number: int, *, excerpt_of: str = "", near: int) -> Recalled:
-    group = group_of(ledger.messages, number)
-    all_near = recalled_messages(ledger.messages, around(ledger.messages, group, near))
-    (one,) = (one for one in all_near if one.number == number)
-    return Recalled(
-        number=number,
-        message=one.message,
-        tokens=one.tokens,
-        excerpt=excerpt(one.text, excerpt_of),
-        group=group,
-        near=tuple(other for other in all_near if other.number != number),
-    )
-
-
-def recalled_messages(messages: Sequence[Numbered], numbers: Numbers) -> list[RecalledMessage]:
-    """Return the messages with these numbers."""
-    read = messages[numbers.first - 1 : numbers.last]
-    return [
-        RecalledMessage(number=number, message=one.message, tokens=one.tokens)
-        for number, one in enumerate(read, start=numbers.first)
-    ]
+_FARTHEST_CALL = 64
+"""How many messages apart a call and its result may be to be found together."""
 
 
 def group_of(messages: Sequence[Numbered], number: int) -> Numbers:
@@ -237,14 +214,14 @@ def group_of(messages: Sequence[Numbered], number: int) -> Numbers:
     return Numbers(first=first, last=max(number, _last(messages, first)))
 
 
-def calls_answered(messages: Sequence[Numbered], number: int) -> list[ToolCall]:
+def calls_answered_by(messages: Sequence[Numbered], number: int) -> list[ToolCall]:
     """Return the calls that the results in a message answer, if they are near."""
     wanted = {result.call_id for result in messages[number - 1].message.results}
     first = _first(messages, number) if wanted else number
     return [call for call in messages[first - 1].message.calls if call.id in wanted]
 
 
-def around(messages: Sequence[Numbered], group: Numbers, by: int) -> Numbers:
+def with_neighbours(messages: Sequence[Numbered], group: Numbers, by: int) -> Numbers:
     """Return the group with `by` messages before and after it."""
     return Numbers(first=max(1, group.first - by), last=min(len(messages), group.last + by))
 
@@ -277,30 +254,26 @@ def _last(messages: Sequence[Numbered], first: int) -> int:
     return last
 
 
-def room_in(state: State, setup: Setup) -> Room:
-    """Return the room a session has now; an answer is never so large that it is truncated on arrival (docs/specification.md: M)."""
-    limits = setup.settings.tool_results
-    share, most = limits.insertion_limit_ratio, limits.insertion_limit_tokens
-    is_unlimited = share <= 0 or most <= 0
-    return room_for(
-        limits_for(state, setup),
-        prompt=state.prompt,
-        scale=state.calibration.scale,
-        share=_ROOM_SHARE if is_unlimited else min(_ROOM_SHARE, share),
-        most=_MOST_ROOM if is_unlimited else min(_MOST_ROOM, most),
-    )
+# Excerpts and passages
+
+_WORD = re.compile(r"[\w./-]*\w")
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f]{3,}")
+_EXCERPT_WIDTH = 240
+"""Characters of an excerpt."""
+_REACH = 400
+"""Characters of a passage before and after a match, and more up to the next end of a line."""
+_LONGEST = 4_000
+"""The longest passage that neighbouring ones are joined to, and the longest query, in characters."""
+_MOST_MATCHES = 5_000
+"""Matches of single words that are compared in one text."""
+_GOOD_ENOUGH = 0.6
+"""A match counts if the words around it are worth this share of those around the best match."""
 
 
-def room_for(
-    limits: Limits, *, prompt: int, scale: float = 1.0, share: float = _ROOM_SHARE, most: int = _MOST_ROOM
-) -> Room:
-    """Return the room next to a prompt: for one answer a share of the context length, for all what may still be sent.
-
-    `prompt` is in the model's tokens; `scale` is how many of these one counted token stands for.
-    """
-    each = int(min(share_of(limits.context, share), most) / scale)
-    left = int((limits.most - _RESERVE - prompt) / scale)
-    return Room(each=max(0, each - AROUND_RESULT), left=max(0, left))
+class _Match(Struct, frozen=True, kw_only=True):
+    start: int
+    stop: int
+    word: str
 
 
 def words_in(wanted: str) -> list[str]:
@@ -419,7 +392,55 @@ def _one_line(text: str, start: int, stop: int) -> str:
     return f"{'…' if start > 0 else ''}{flat}{'…' if stop < len(text) else ''}"
 
 
-def counted(ranges: Iterable[Numbers]) -> int:
+# Room for recalled text
+
+AROUND_RESULT = 32
+"""The most tokens that a provider adds around a tool result."""
+_RESERVE = 256
+"""Tokens kept free: a call for which there is no room must be answered, too."""
+_ROOM_SHARE, _MOST_ROOM = 0.10, 25_000
+"""The room for one answer: a share of the context length, and tokens at most."""
+
+
+class RecallRoom(Struct, frozen=True, kw_only=True):
+    """How many tokens, as the session counts them, recalled text may take."""
+
+    each: int
+    """For one answer."""
+    left: int
+    """For all answers together, up to the largest prompt that may be sent."""
+
+
+def room_in(state: State, setup: Setup) -> RecallRoom:
+    """Return the room a session has now; an answer is never so large that it is truncated on arrival (docs/specification.md: M)."""
+    limits = setup.settings.tool_results
+    share, most = limits.insertion_limit_ratio, limits.insertion_limit_tokens
+    is_unlimited = share <= 0 or most <= 0
+    return recall_room(
+        limits_for(state, setup),
+        prompt=state.prompt,
+        scale=state.calibration.scale,
+        share=_ROOM_SHARE if is_unlimited else min(_ROOM_SHARE, share),
+        most=_MOST_ROOM if is_unlimited else min(_MOST_ROOM, most),
+    )
+
+
+def recall_room(
+    limits: Limits, *, prompt: int, scale: float = 1.0, share: float = _ROOM_SHARE, most: int = _MOST_ROOM
+) -> RecallRoom:
+    """Return the room next to a prompt: for one answer a share of the context length, for all what may still be sent.
+
+    `prompt` is in the model's tokens; `scale` is how many of these one counted token stands for.
+    """
+    each = int(min(share_of(limits.context, share), most) / scale)
+    left = int((limits.most - _RESERVE - prompt) / scale)
+    return RecallRoom(each=max(0, each - AROUND_RESULT), left=max(0, left))
+
+
+# Ranges of messages
+
+
+def count_messages(ranges: Iterable[Numbers]) -> int:
     """Return how many messages these ranges have."""
     return sum(span.last - span.first + 1 for span in ranges)
 
@@ -456,5 +477,5 @@ def take_first(ranges: Iterable[Numbers], most: int) -> tuple[Numbers, ...]:
         if most <= 0:
             break
         taken.append(Numbers(first=span.first, last=min(span.last, span.first + most - 1)))
-        most -= counted(taken[-1:])
+        most -= count_messages(taken[-1:])
     return tuple(taken)

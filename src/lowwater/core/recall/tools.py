@@ -13,8 +13,8 @@ from msgspec import Struct
 from lowwater.core.entries import Numbers
 from lowwater.core.ledger import Ledger, Numbered
 from lowwater.core.recall.expand import (
-    Block,
-    Count,
+    AnswerBlock,
+    CountTokens,
     OpenedHandle,
     caption,
     children_of,
@@ -22,47 +22,38 @@ from lowwater.core.recall.expand import (
     fill,
     open_handle,
     part_of,
-    read_messages,
+    recalled_by_number,
     show,
     show_around,
     summaries_in_view,
 )
 from lowwater.core.recall.recalled import (
-    EXPAND,
     MOST_WANTED,
-    SEARCH,
-    Child,
+    ExpansionLine,
     Recalled,
     RecalledMessage,
     clipped,
     handle_of,
     is_handle,
-    is_recall,
 )
 from lowwater.core.recall.search import (
     MOST_HITS,
     Search,
-    counted,
-    find,
+    count_messages,
+    find_messages,
     first_line,
     group_of,
     recalled_messages,
     subtract,
 )
+from lowwater.core.tools import EXPAND, SEARCH, is_recall
 from lowwater.core.view import Original
 from lowwater.errors import BadInput
 
+# Arguments
+
 _LONGEST = 4_000
-
 _PAIR = re.compile(r"\s*\[?\s*([0-9]{1,15})(?:\s*[-–,:]\s*([0-9]{1,15}))?\s*\]?\s*")
-
-_MOST_NEIGHBOURS = 4
-"""How many neighbours of a match are listed."""
-
-_NEIGHBOUR_WIDTH = 80
-
-_SUMMARY_SHARE = 0.5
-"""The share of the room for the text of a summary that is no longer in the view."""
 
 
 class SearchArguments(Struct, frozen=True, kw_only=True):
@@ -81,7 +72,7 @@ class ExpandArguments(Struct, frozen=True, kw_only=True):
     characters: Numbers | None = None
 
 
-def read_arguments(name: str, arguments: object) -> SearchArguments | ExpandArguments:
+def read_recall_arguments(name: str, arguments: object) -> SearchArguments | ExpandArguments:
     """Return the arguments of a tool call, or raise BadInput."""
     if not is_recall(name):
         raise BadInput(f"there is no tool {clipped(name)}: use {SEARCH} or {EXPAND}")
@@ -173,8 +164,15 @@ def _number(value: object) -> int | None:
             return None
 
 
+# The answer to a search
+
+_MOST_NEIGHBOURS = 4
+"""How many neighbours of a match are listed."""
+_NEIGHBOUR_WIDTH = 80
+
+
 def answer_search(
-    ledger: Ledger, asked: SearchArguments, search: Search | None, tokens: int, count: Count
+    ledger: Ledger, asked: SearchArguments, search: Search | None, tokens: int, count: CountTokens
 ) -> str | None:
     """Return the matches, each with an excerpt and its neighbours, as many as fit; None if not even one does.
 
@@ -185,7 +183,7 @@ def answer_search(
     visible = {item.number for item in ledger.view.items if isinstance(item, Original)}
     # If nothing was compacted, everything is in view and there is nothing to prefer.
     last = visible if len(visible) < len(ledger.messages) else ()
-    found = list(find(ledger, asked.query, search=search, limit=asked.limit, last=last))
+    found = list(find_messages(ledger, asked.query, search=search, limit=asked.limit, last=last))
     if not found:
         raise BadInput(
             f"no message has any of the words of {clipped(asked.query)}: "
@@ -202,21 +200,27 @@ def answer_search(
     return fill((_match(ledger, one, in_view=one.number in visible) for one in found), tokens, count, frame)
 
 
-def _match(ledger: Ledger, one: Recalled, *, in_view: bool) -> Block[int]:
+def _match(ledger: Ledger, one: Recalled, *, in_view: bool) -> AnswerBlock[int]:
     heading = f"{caption(ledger.messages, one)}{' · in view' if in_view else ''}"
     nearest = sorted(one.near, key=lambda near: abs(near.number - one.number))[:_MOST_NEIGHBOURS]
     beside = [
         f"  beside it {near.handle} · {near.who} · {near.tokens:,} tokens · {first_line(near.text, _NEIGHBOUR_WIDTH)}"
         for near in sorted(nearest, key=lambda near: near.number)
     ]
-    return Block(text="\n".join([heading, f"  {one.excerpt}", *beside]), about=one.number)
+    return AnswerBlock(text="\n".join([heading, f"  {one.excerpt}", *beside]), about=one.number)
 
 
-def answer_expand(ledger: Ledger, asked: ExpandArguments, tokens: int, count: Count) -> str | None:
+# The answer to an expansion
+
+_SUMMARY_SHARE = 0.5
+"""The share of the room for the text of a summary that is no longer in the view."""
+
+
+def answer_expand(ledger: Ledger, asked: ExpandArguments, tokens: int, count: CountTokens) -> str | None:
     """Return what a handle expands to, as much as fits; None if nothing does."""
     opened = open_handle(ledger, asked.handle)
     numbers = opened.numbers
-    if counted(numbers) == 1:
+    if count_messages(numbers) == 1:
         return _one(ledger, asked, numbers, tokens, count)
     if asked.around:
         return show_around(ledger, numbers, asked.around, tokens, count)
@@ -228,12 +232,17 @@ def answer_expand(ledger: Ledger, asked: ExpandArguments, tokens: int, count: Co
 
 
 def _one(
-    ledger: Ledger, asked: ExpandArguments, numbers: Sequence[Numbers], tokens: int, count: Count
+    ledger: Ledger, asked: ExpandArguments, numbers: Sequence[Numbers], tokens: int, count: CountTokens
 ) -> str | None:
     """Return one message, or the wanted part of it; a call comes with its results."""
-    (one,) = read_messages(ledger, numbers)
+    (one,) = recalled_by_number(ledger, numbers)
     is_whole = not (asked.lines or asked.characters)
-    results = results_of(ledger.messages, one) if is_whole else []
+    retracted = ledger.retracted()
+    results = [
+        each
+        for each in (results_of(ledger.messages, one) if is_whole else ())
+        if each.number not in retracted
+    ]
     if asked.around:
         answers = (Numbers(first=each.number, last=each.number) for each in results)
         return show_around(ledger, (*numbers, *answers), asked.around, tokens, count)
@@ -260,7 +269,7 @@ def show_call(
     one: RecalledMessage,
     results: Sequence[RecalledMessage],
     tokens: int,
-    count: Count,
+    count: CountTokens,
 ) -> str | None:
     """Return a call under its caption, followed by the results that fit, in order; the caption names the others.
 
@@ -288,7 +297,7 @@ def _call(
     one: RecalledMessage,
     named: Sequence[RecalledMessage],
     tokens: int,
-    count: Count,
+    count: CountTokens,
 ) -> str | None:
     part = part_of(one, lines=None, characters=None)
     return show(one, _call_caption(messages, one, named), part, tokens, count)
@@ -303,13 +312,13 @@ def _call_caption(
     return caption(messages, one) + (f" · {what} in {listed}" if named else "")
 
 
-def _in_full(ledger: Ledger, opened: OpenedHandle, tokens: int, count: Count) -> str | None:
+def _in_full(ledger: Ledger, opened: OpenedHandle, tokens: int, count: CountTokens) -> str | None:
     """Return all messages word for word if they are one level down and fit; else None."""
     if opened.made_of:
         return None
     pages: list[str] = []
     room = tokens
-    for found in read_messages(ledger, opened.numbers):
+    for found in recalled_by_number(ledger, opened.numbers):
         room -= found.tokens
         if room < 0:
             return None
@@ -318,7 +327,7 @@ def _in_full(ledger: Ledger, opened: OpenedHandle, tokens: int, count: Count) ->
     return text if count(text) <= tokens else None
 
 
-def _listed(ledger: Ledger, opened: OpenedHandle, tokens: int, count: Count) -> str | None:
+def _listed(ledger: Ledger, opened: OpenedHandle, tokens: int, count: CountTokens) -> str | None:
     head = _head(ledger, opened, int(_SUMMARY_SHARE * tokens), count)
 
     def frame(text: str, _: int, left: int | None) -> str:
@@ -327,12 +336,12 @@ def _listed(ledger: Ledger, opened: OpenedHandle, tokens: int, count: Count) -> 
     return fill(_lines(children_of(ledger, opened)), tokens, count, frame)
 
 
-def _head(ledger: Ledger, opened: OpenedHandle, tokens: int, count: Count) -> str:
+def _head(ledger: Ledger, opened: OpenedHandle, tokens: int, count: CountTokens) -> str:
     handle = handle_of(opened.numbers)
     if opened.summary is None:
-        messages = counted(opened.numbers)
+        messages = count_messages(opened.numbers)
         return f"[{handle} · {messages:,} messages, one line each · expand the handle of one to read it]"
-    what = f"[{handle} · summary of {counted(opened.summary.sources):,} messages]"
+    what = f"[{handle} · summary of {count_messages(opened.summary.sources):,} messages]"
     below = "[it was made of these · expand the handle of one to read it]"
     if any(one.summary == opened.summary for one in summaries_in_view(ledger)):
         return f"{what}\n{below}"
@@ -341,15 +350,15 @@ def _head(ledger: Ledger, opened: OpenedHandle, tokens: int, count: Count) -> st
     return f"{what}\n{opened.text[:end]}{cut}\n{below}"
 
 
-def _lines(children: Iterator[Child]) -> Iterator[Block[int]]:
+def _lines(children: Iterator[ExpansionLine]) -> Iterator[AnswerBlock[int]]:
     for child in children:
         what = f"summary of {child.messages:,} messages" if child.kind == "summary" else child.who
         line = f"{child.handle} · {what} · {child.tokens:,} tokens · {child.first_line}"
-        yield Block(text=line, about=child.sources[0].first)
+        yield AnswerBlock(text=line, about=child.sources[0].first)
 
 
 def _rest(numbers: Sequence[Numbers], left: int | None) -> str:
     if left is None:
         return ""
     rest = tuple(subtract(numbers, (Numbers(first=1, last=left - 1),)))
-    return f"\n[{counted(rest):,} more messages follow: expand {handle_of(rest)}]"
+    return f"\n[{count_messages(rest):,} more messages follow: expand {handle_of(rest)}]"

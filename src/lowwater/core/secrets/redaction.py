@@ -20,7 +20,7 @@ from lowwater.core.messages import (
     Wire,
 )
 from lowwater.core.secrets.detection import (
-    Found,
+    FoundSecret,
     addresses_in,
     assignments_in,
     blocks_in,
@@ -30,8 +30,8 @@ from lowwater.core.secrets.detection import (
     headers_in,
     is_secret_value,
     key_headers_in,
-    keys_in,
     kind_announced,
+    secret_keys_in,
 )
 
 _MARK = "[redacted: "
@@ -60,12 +60,12 @@ def marker(kind: str) -> str:
     return f"{_MARK}{kind}]"
 
 
-def secrets_in(text: str) -> list[Found]:
+def secrets_in(text: str) -> list[FoundSecret]:
     """Return the secrets of a text in order, with overlapping ones merged."""
     lowered = text.replace(_DOTTED_I, "i").lower()
     every = [
         *blocks_in(text),
-        *keys_in(text),
+        *secret_keys_in(text),
         *addresses_in(text),
         *headers_in(text, lowered),
         *key_headers_in(text, lowered),
@@ -77,12 +77,12 @@ def secrets_in(text: str) -> list[Found]:
     return list(_merged(every)) if every else []
 
 
-def _merged(every: Iterable[Found]) -> Iterator[Found]:
+def _merged(every: Iterable[FoundSecret]) -> Iterator[FoundSecret]:
     """Yield the secrets in order; overlapping ones become one, of the kind of the first."""
-    current: Found | None = None
+    current: FoundSecret | None = None
     for found in sorted(every, key=lambda each: (each.start, -each.end)):
         if current is not None and found.start < current.end:
-            current = Found(current.start, max(current.end, found.end), current.kind)
+            current = FoundSecret(current.start, max(current.end, found.end), current.kind)
             continue
         if current is not None:
             yield current
@@ -91,7 +91,7 @@ def _merged(every: Iterable[Found]) -> Iterator[Found]:
         yield current
 
 
-def _pieces(text: str, found: Iterable[Found]) -> Iterator[str]:
+def _pieces(text: str, found: Iterable[FoundSecret]) -> Iterator[str]:
     at = 0
     for secret in found:
         yield text[at : secret.start]

@@ -128,7 +128,7 @@ _RUNNING = re.compile(r"session ID (\d+)")
 _FAILING = re.compile(r"\A\s*(?:<tool_use_error>|Error\b|error:|Exit code [1-9]|Traceback )")
 
 
-class Step(Struct, frozen=True, kw_only=True, gc=False):
+class ActivityStep(Struct, frozen=True, kw_only=True, gc=False):
     """One tool call and its result; `number` is that of the message with the call."""
 
     number: int
@@ -157,7 +157,7 @@ class Episode(Struct, frozen=True, kw_only=True):
     number: int
     ask: str
     statements: tuple[Statement, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ActivityStep, ...]
 
     @property
     def reply(self) -> Statement | None:
@@ -172,7 +172,7 @@ class Story(Struct, frozen=True, kw_only=True):
     episodes: tuple[Episode, ...]
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[ActivityStep, ...]:
         """Every step, in order."""
         return tuple(step for episode in self.episodes for step in episode.steps)
 
@@ -189,7 +189,7 @@ class _OpenEpisode:
         self.number = number
         self.ask = ask
         self.statements: list[Statement] = []
-        self.steps: list[Step] = []
+        self.steps: list[ActivityStep] = []
 
     def close(self) -> Episode:
         return Episode(
@@ -229,7 +229,7 @@ def _text(parts: tuple[AnyPart, ...]) -> str:
     return "\n".join([part.text for part in parts if isinstance(part, Text)])
 
 
-def _refusal_texts(steps: Iterable[Step]) -> str:
+def _refusal_texts(steps: Iterable[ActivityStep]) -> str:
     """Return what the user said when rejecting calls, which harnesses put into the result."""
     found = (_REFUSED.match(step.output) for step in steps if step.refused)
     return "\n".join(filter(None, (spoken_text(match["words"] or "") for match in found if match)))
@@ -247,7 +247,7 @@ class _StepReader:
         }
         self._running: dict[str, str] = {}
 
-    def step(self, call: ToolCall, number: int) -> Step:
+    def step(self, call: ToolCall, number: int) -> ActivityStep:
         """Return the step of a call."""
         result = self._results.get(call.id)
         output = _text(result.parts) if result else ""
@@ -258,7 +258,7 @@ class _StepReader:
         if running:
             self._running[running[1]] = subject
         refused = _REFUSED.match(output)
-        return Step(
+        return ActivityStep(
             number=number,
             call=call,
             kind=kind,
@@ -353,7 +353,7 @@ _PURPOSES: tuple[tuple[Purpose, re.Pattern[str]], ...] = (
 )
 
 
-def command_of(step: Step) -> str:
+def command_of(step: ActivityStep) -> str:
     """Return the command of a shell step as written; empty for any other step."""
     return step.subject if step.kind == "shell" else ""
 
@@ -376,7 +376,7 @@ def bare_command(command: str) -> str:
     return flat(line)
 
 
-def purpose_of(step: Step) -> Purpose:
+def purpose_of(step: ActivityStep) -> Purpose:
     """Return the purpose of a step's command; `other` for a step without a command."""
     return _cached_purpose(command_of(step).strip()[:_COMMAND_READ]) if step.kind == "shell" else "other"
 
@@ -425,7 +425,7 @@ _FAILS = re.compile(r"\b[1-9]\d* (?:failed|fail|failing|errors?|issues)\b|\bFAIL
 _MOST_NAMES = 8
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class CommandOutcome(Struct, frozen=True, kw_only=True):
     """How a command ended; `figures` is the count that its runner printed."""
 
     ok: bool
@@ -438,7 +438,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
         return f"{word} ({self.figures}){names}" if self.figures else word + names
 
 
-def outcome_of(step: Step) -> Outcome:
+def outcome_of(step: ActivityStep) -> CommandOutcome:
     """Return the outcome that a step's output reports."""
     text = plain_text(step.output[-_OUTCOME_READ:])
     figures = next((flat(match["said"]) for match in (_last(p, text) for p in _FIGURES) if match), "")
@@ -450,7 +450,7 @@ def outcome_of(step: Step) -> Outcome:
         plural = "" if good == 1 else "s"
         figures = f"{good} package{plural} ok" + (f", {bad} failed" if bad else "")
     ok = not (step.failed or failing or (figures and _FAILS.search(figures)))
-    return Outcome(ok=ok, figures=figures, failing=failing)
+    return CommandOutcome(ok=ok, figures=figures, failing=failing)
 
 
 def _failing(text: str) -> Iterator[str]:
@@ -539,7 +539,7 @@ def record_file_activity(files: Files, story: Story) -> None:
             _record_touch(file, touch, step)
 
 
-def _file_touches(step: Step) -> Iterator[tuple[str, Touch]]:
+def _file_touches(step: ActivityStep) -> Iterator[tuple[str, Touch]]:
     match step.kind:
         case "read" if path := path_of(step.call):
             yield path, "read"
@@ -554,7 +554,7 @@ def _file_touches(step: Step) -> Iterator[tuple[str, Touch]]:
             pass
 
 
-def _file_writes(step: Step) -> Iterator[tuple[str, Touch]]:
+def _file_writes(step: ActivityStep) -> Iterator[tuple[str, Touch]]:
     texts = (value for value in step.arguments.values() if isinstance(value, str))
     patch = next((text for text in texts if _PATCH in text), "")
     if not step.arguments and _PATCH in step.call.arguments:
@@ -573,7 +573,7 @@ def _patched_files(patch: str) -> Iterator[tuple[str, Touch]]:
         yield (moved or path), _VERBS.get(verb, "edited")
 
 
-def _defined_symbols(step: Step, path: str) -> Iterator[str]:
+def _defined_symbols(step: ActivityStep, path: str) -> Iterator[str]:
     """Yield the names that a step defines in a file."""
     texts = [value for name in _CHANGES if isinstance(value := step.arguments.get(name), str)]
     if not texts and step.kind == "shell":
@@ -584,7 +584,7 @@ def _defined_symbols(step: Step, path: str) -> Iterator[str]:
         yield from _DEFINED.findall(text, max(start, 0), stop if stop > 0 else len(text))
 
 
-def _record_touch(file: FileActivity, touch: Touch, step: Step) -> None:
+def _record_touch(file: FileActivity, touch: Touch, step: ActivityStep) -> None:
     match touch:
         case "read":
             file.reads += 1
@@ -600,7 +600,7 @@ def _record_touch(file: FileActivity, touch: Touch, step: Step) -> None:
             file.edits += 1
 
 
-def _lines_read(step: Step) -> tuple[int, int] | None:
+def _lines_read(step: ActivityStep) -> tuple[int, int] | None:
     match step.arguments:
         case {"view_range": [int(first), int(last)]} if 0 < first <= last:
             return (first, last)
@@ -774,12 +774,12 @@ _TIMED = re.compile(r"\d\s?(?:ms|s|µs)\b")
 _DIGITS = re.compile(r"\d+")
 
 
-def error_lines(step: Step) -> tuple[str, ...]:
+def error_lines(step: ActivityStep) -> tuple[str, ...]:
     """Return the distinct error lines of a step's output, in order, at most ten, each on one line."""
     return tuple(errors_in(step).values())
 
 
-def errors_in(step: Step) -> dict[str, str]:
+def errors_in(step: ActivityStep) -> dict[str, str]:
     """Return the distinct error lines of a step's output by their `same_error` key."""
     if not step.answered or step.refused or (step.kind not in _ERROR_TOOLS and not step.failed):
         return {}

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from lowwater.core.secrets.redaction import conceal
-from lowwater.core.summary.activity import Step, Story, error_prefix, errors_in, story_of
+from lowwater.core.summary.activity import ActivityStep, Story, error_prefix, errors_in, story_of
 from lowwater.core.summary.request import Critical, SummaryRequest
 from lowwater.core.summary.template import Section, parse
 from lowwater.core.summary.text import (
@@ -143,7 +143,7 @@ def _from_assistant(story: Story, naming: NameFinder) -> Iterator[Critical]:
         yield Critical(kind=kind, text=text)
 
 
-def _naming_arguments(step: Step) -> Iterator[str]:
+def _naming_arguments(step: ActivityStep) -> Iterator[str]:
     """Yield the arguments of a call that may name things, which excludes the content it writes."""
     for name, value in step.arguments.items():
         if isinstance(value, str) and name.lower() not in _CONTENT_ARGUMENTS:

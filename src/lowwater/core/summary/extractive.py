@@ -9,15 +9,15 @@ from lowwater.core.summary.critical import missing_from, references_of
 from lowwater.core.summary.notes import (
     Budget,
     Note,
-    Room,
+    NotesRoom,
     by_worth,
     carried_notes,
-    room_for,
+    notes_room,
     to_outline,
     without_handle,
 )
 from lowwater.core.summary.request import Critical, SummaryRequest, Written
-from lowwater.core.summary.safety import concealed
+from lowwater.core.summary.sanitize import concealed
 from lowwater.core.summary.talk_sections import (
     LAST_SAID,
     WORKING,
@@ -32,7 +32,7 @@ from lowwater.core.summary.talk_sections import (
     sentence_notes,
     todo_of,
 )
-from lowwater.core.summary.template import Outline, Section, parse, render
+from lowwater.core.summary.template import Section, SummaryOutline, parse, render
 from lowwater.core.summary.work_sections import (
     call_notes,
     command_notes,
@@ -74,7 +74,7 @@ def extract(request: SummaryRequest, tokenizer: Tokenizer) -> str:
     if not request.messages:
         return _rewrite_previous(previous, request, tokenizer)
     story = story_of(request)
-    room = room_for(request)
+    room = notes_room(request)
     sentences = tuple(sentence for statement in story.statements for sentence in sentences_of(statement))
     budget = Budget(request.max_tokens, tokenizer)
     notes = tuple(_all_notes(request, story, previous, sentences, room))
@@ -92,9 +92,9 @@ def extract(request: SummaryRequest, tokenizer: Tokenizer) -> str:
 def _all_notes(
     request: SummaryRequest,
     story: Story,
-    previous: Outline,
+    previous: SummaryOutline,
     sentences: Sequence[AssistantSentence],
-    room: Room,
+    room: NotesRoom,
 ) -> Iterator[Note]:
     todo = todo_of(story, previous)
     yield from goal_notes(story, previous, room)
@@ -113,12 +113,12 @@ def _all_notes(
     yield from tool_note(story, previous)
 
 
-def _rewrite_previous(previous: Outline, request: SummaryRequest, tokenizer: Tokenizer) -> str:
+def _rewrite_previous(previous: SummaryOutline, request: SummaryRequest, tokenizer: Tokenizer) -> str:
     """Return the previous summary, or several of them merged into one, in at most `max_tokens`."""
     notes: list[Note] = []
     for section in Section:
         if section == Section.FILES and roots_of(previous) > 1:
-            notes += file_notes(files_of(Story(episodes=()), previous), room_for(request))
+            notes += file_notes(files_of(Story(episodes=()), previous), notes_room(request))
             notes += _unparsed_file_notes(previous)
         else:
             notes += carried_notes(previous, section, 1.0)
@@ -131,7 +131,7 @@ def _rewrite_previous(previous: Outline, request: SummaryRequest, tokenizer: Tok
     return budget.text()
 
 
-def _carried_over(previous: Outline, story: Story, todo: Todo) -> Iterator[Note]:
+def _carried_over(previous: SummaryOutline, story: Story, todo: Todo) -> Iterator[Note]:
     """Yield the items of a previous summary that no other function updates."""
     for section, worth in ((Section.DONE, 1.2), (Section.RESOLVED, 0.9), (Section.CONTEXT, 0.7)):
         yield from carried_notes(previous, section, worth)
@@ -144,7 +144,7 @@ def _carried_over(previous: Outline, story: Story, todo: Todo) -> Iterator[Note]
         yield from carried_notes(previous, Section.PENDING, 8)
 
 
-def _unparsed_file_notes(previous: Outline) -> Iterator[Note]:
+def _unparsed_file_notes(previous: SummaryOutline) -> Iterator[Note]:
     return (note for note in carried_notes(previous, Section.FILES, 2) if not is_known_item(note.text))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from lowwater.core.summary.request import SummaryRequest
-from lowwater.core.summary.template import Outline, Section, outline, render
+from lowwater.core.summary.template import Section, SummaryOutline, outline, render
 from lowwater.core.summary.text import NearDuplicates, key_words, words
 from lowwater.protocols import Tokenizer
 
@@ -44,7 +44,7 @@ class Note(Struct, frozen=True, kw_only=True):
     """The number of the message it comes from; 0 or less for items of a previous summary."""
 
 
-class Room(Struct, frozen=True, kw_only=True):
+class NotesRoom(Struct, frozen=True, kw_only=True):
     """How much may be written, in characters, and which topic gets more of it."""
 
     chars: int
@@ -71,9 +71,9 @@ class Room(Struct, frozen=True, kw_only=True):
         return f"{text} (lw:{first}–{last})" if last > first else f"{text} (lw:{first})"
 
 
-def room_for(request: SummaryRequest) -> Room:
+def notes_room(request: SummaryRequest) -> NotesRoom:
     """Return the room for a request; a token is about three and a half characters of such text."""
-    return Room(
+    return NotesRoom(
         chars=int(request.max_tokens * 3.5),
         focus=_topic_words(request) if request.focus else frozenset(),
         recall=request.recall and bool(request.numbers),
@@ -89,7 +89,7 @@ def _topic_words(request: SummaryRequest) -> frozenset[str]:
     return frozenset(word for word, count in counts.items() if count <= 2 * rarest + 1)
 
 
-def carried_notes(previous: Outline, section: Section, worth: float) -> Iterator[Note]:
+def carried_notes(previous: SummaryOutline, section: Section, worth: float) -> Iterator[Note]:
     """Yield the items of a previous summary's section; later ones are worth more in a chronicle, less elsewhere."""
     items = previous.of(section)
     for at, item in enumerate(items):
@@ -175,7 +175,7 @@ def by_worth(notes: Iterable[Note]) -> list[Note]:
     return sorted(notes, key=lambda note: -note.worth)
 
 
-def to_outline(notes: Sequence[Note]) -> Outline:
+def to_outline(notes: Sequence[Note]) -> SummaryOutline:
     """Return the notes as an outline: chronicles and carried-over items by time, the rest by worth."""
     found: dict[Section, list[str]] = {section: [] for section in Section}
     for note in sorted(notes, key=_sort_key):

@@ -55,10 +55,10 @@ class SummaryRequest(Struct, frozen=True, kw_only=True):
     """The newest user message of the session, among `messages` or after them."""
     recall: bool = False
     """Whether the reader can recall messages by their handle."""
-    riding: CachedPrefix | None = None
+    cached_prefix: CachedPrefix | None = None
     """The request to extend, if the summarizer can; None to show it `messages` as a transcript."""
     native: bool = False
-    """Whether the provider is to compact the request in `riding` into its own block, instead of a model writing a summary."""
+    """Whether the provider is to compact the request in `cached_prefix` into its own block, instead of a model writing a summary."""
     redact: bool = True
     """Whether secrets must be kept out of the summary and of the transcript that the summarizer is shown."""
     within: float | None = None

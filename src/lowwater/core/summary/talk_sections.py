@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from lowwater.core.messages import Message
 from lowwater.core.summary.activity import (
+    ActivityStep,
     AssistantSentence,
     Episode,
     Statement,
-    Step,
     Story,
     condense_sentences,
     join_sentences,
@@ -19,9 +19,9 @@ from lowwater.core.summary.activity import (
     sentences_of,
     spoken_text,
 )
-from lowwater.core.summary.notes import AT_END, Note, Room, carried_notes, without_handle
+from lowwater.core.summary.notes import AT_END, Note, NotesRoom, carried_notes, without_handle
 from lowwater.core.summary.request import Critical, CriticalKind
-from lowwater.core.summary.template import Outline, Section
+from lowwater.core.summary.template import Section, SummaryOutline
 from lowwater.core.summary.text import asks_back, clip, constraints_in, is_brief, is_question, one_line
 
 WORKING = "Working on: "
@@ -33,7 +33,7 @@ _LONGEST_GOAL = 900
 _LONGEST_OUTCOME = 700
 
 
-def goal_notes(story: Story, previous: Outline, room: Room) -> Iterator[Note]:
+def goal_notes(story: Story, previous: SummaryOutline, room: NotesRoom) -> Iterator[Note]:
     """Yield what was asked first and what was asked last."""
     asks = [episode for episode in story.episodes if episode.ask and not is_brief(episode.ask)]
     before = [item for item in previous.of(Section.GOAL) if not item.startswith(_LAST_ASKED)]
@@ -51,7 +51,7 @@ def goal_notes(story: Story, previous: Outline, room: Room) -> Iterator[Note]:
             )
 
 
-def constraint_notes(story: Story, previous: Outline, room: Room) -> Iterator[Note]:
+def constraint_notes(story: Story, previous: SummaryOutline, room: NotesRoom) -> Iterator[Note]:
     """Yield the user's constraints, those of the previous summary first; they accumulate."""
     yield from carried_notes(previous, Section.CONSTRAINTS, 6)
     found = [(sentence, ep) for ep in story.episodes for sentence in constraints_in(ep.ask)]
@@ -61,7 +61,7 @@ def constraint_notes(story: Story, previous: Outline, room: Room) -> Iterator[No
 
 
 def progress_notes(
-    story: Story, previous: Outline, newest_user: Message | None, room: Room
+    story: Story, previous: SummaryOutline, newest_user: Message | None, room: NotesRoom
 ) -> Iterator[Note]:
     """Yield done, in progress, resolved and pending items; the previous summary's running ask is continued or closed."""
     episodes = _with_running_ask(story.episodes, previous)
@@ -80,7 +80,7 @@ def progress_notes(
         yield Note(section=Section.PENDING, text=_AWAITING + _quoted(question, 300), worth=8)
 
 
-def _with_running_ask(episodes: Sequence[Episode], previous: Outline) -> tuple[Episode, ...]:
+def _with_running_ask(episodes: Sequence[Episode], previous: SummaryOutline) -> tuple[Episode, ...]:
     """Return the episodes; what came before the first ask gets the ask that the previous summary has as running or pending."""
     lead, *others = episodes
     running = next((item for item in previous.of(Section.IN_PROGRESS) if item.startswith(WORKING)), "")
@@ -97,7 +97,7 @@ def _unfinished_notes(
     episode: Episode,
     newest_user: Message | None,
     statements: Sequence[Sequence[AssistantSentence]],
-    room: Room,
+    room: NotesRoom,
 ) -> Iterator[Note]:
     ask = episode.ask or (own_words(newest_user) if newest_user else "")
     if not (episode.steps or episode.statements):
@@ -124,7 +124,7 @@ def _finished_notes(
     episode: Episode,
     question: str,
     statements: Sequence[Sequence[AssistantSentence]],
-    room: Room,
+    room: NotesRoom,
     *,
     worth: float,
     among: int,
@@ -203,7 +203,9 @@ _LATEST_STATEMENTS = 4
 """How many of the last statements are searched for remaining work."""
 
 
-def decision_notes(sentences: Sequence[AssistantSentence], previous: Outline, room: Room) -> Iterator[Note]:
+def decision_notes(
+    sentences: Sequence[AssistantSentence], previous: SummaryOutline, room: NotesRoom
+) -> Iterator[Note]:
     """Yield the sentences in which the assistant decided or explained something, in order."""
     yield from carried_notes(previous, Section.DECISIONS, 1.5)
     for at, sentence in enumerate(sentences):
@@ -236,7 +238,7 @@ def _decision_worth(sentence: AssistantSentence) -> float:
     return worth + 0.25 * min(len(sentence.names), 4) - (1.5 if sentence.process else 0)
 
 
-def plan_notes(story: Story, room: Room) -> Iterator[Note]:
+def plan_notes(story: Story, room: NotesRoom) -> Iterator[Note]:
     """Yield plans shown to the user, answers that the user chose, and reports of sub-agents."""
     for step in story.steps:
         if step.failed or step.refused:
@@ -252,14 +254,14 @@ def plan_notes(story: Story, room: Room) -> Iterator[Note]:
             yield _step_note(step, Section.RESOLVED, text, 2.2, room)
 
 
-def _condensed_report(text: str, room: Room) -> str:
+def _condensed_report(text: str, room: NotesRoom) -> str:
     limit = room.limit(text[:_REPORT_READ], share=0.15, among=4, most=800)
     return condense_sentences(
         sentences_of(Statement(number=0, text=spoken_text(text[:_REPORT_READ]), closes=True)), limit
     )
 
 
-def _step_note(step: Step, section: Section, text: str, worth: float, room: Room) -> Note:
+def _step_note(step: ActivityStep, section: Section, text: str, worth: float, room: NotesRoom) -> Note:
     return Note(
         section=section,
         text=room.cited(text, step.number),
@@ -268,7 +270,7 @@ def _step_note(step: Step, section: Section, text: str, worth: float, room: Room
     )
 
 
-def next_notes(story: Story, previous: Outline, room: Room) -> Iterator[Note]:
+def next_notes(story: Story, previous: SummaryOutline, room: NotesRoom) -> Iterator[Note]:
     """Yield the remaining work that the assistant mentioned last, or else that of the previous summary."""
     found = [
         sentence
@@ -313,7 +315,7 @@ class Todo(Struct, frozen=True, kw_only=True):
     open: tuple[str, ...] = ()
 
 
-def todo_of(story: Story, previous: Outline) -> Todo:
+def todo_of(story: Story, previous: SummaryOutline) -> Todo:
     """Return the task list after the story, whose steps may change tasks that the previous summary names."""
     tasks: dict[str, tuple[str, TaskState]] = dict(_previous_tasks(previous))
     known = False
@@ -336,7 +338,7 @@ def todo_of(story: Story, previous: Outline) -> Todo:
     )
 
 
-def _previous_tasks(previous: Outline) -> Iterator[tuple[str, tuple[str, TaskState]]]:
+def _previous_tasks(previous: SummaryOutline) -> Iterator[tuple[str, tuple[str, TaskState]]]:
     states: tuple[tuple[Section, TaskState], ...] = (
         (Section.DONE, "done"),
         (Section.IN_PROGRESS, "doing"),
@@ -348,7 +350,7 @@ def _previous_tasks(previous: Outline) -> Iterator[tuple[str, tuple[str, TaskSta
                 yield match[1], (without_handle(item), state)
 
 
-def _listed_tasks(step: Step) -> Iterator[tuple[str, TaskState]]:
+def _listed_tasks(step: ActivityStep) -> Iterator[tuple[str, TaskState]]:
     """Yield the tasks of a call that writes the whole list."""
     for value in step.arguments.values():
         for task in value if isinstance(value, list) else ():
@@ -356,7 +358,7 @@ def _listed_tasks(step: Step) -> Iterator[tuple[str, TaskState]]:
                 yield text, _task_state(task)
 
 
-def _change_task(tasks: dict[str, tuple[str, TaskState]], step: Step) -> bool:
+def _change_task(tasks: dict[str, tuple[str, TaskState]], step: ActivityStep) -> bool:
     """Create or change the task that the step names; return whether there was one."""
     task_id = str(step.arguments.get("taskId") or step.arguments.get("task_id") or "")
     if task_id:
@@ -403,7 +405,7 @@ _SENTENCES_PER_ITEM = 5
 
 
 def sentence_notes(
-    missing: Sequence[Critical], sentences: Sequence[AssistantSentence], room: Room
+    missing: Sequence[Critical], sentences: Sequence[AssistantSentence], room: NotesRoom
 ) -> Iterator[Note]:
     """Yield sentences that name missing references, those with the most names per character first.
 

@@ -52,7 +52,7 @@ _HEADINGS = {
 }
 
 
-class Outline(Struct, frozen=True, kw_only=True):
+class SummaryOutline(Struct, frozen=True, kw_only=True):
     """A summary as items by section; an item is a bullet point and may have several lines."""
 
     items: Mapping[Section, tuple[str, ...]] = {}
@@ -65,13 +65,13 @@ class Outline(Struct, frozen=True, kw_only=True):
         return any(self.items.values())
 
 
-def outline(items: Mapping[Section, Iterable[str]]) -> Outline:
+def outline(items: Mapping[Section, Iterable[str]]) -> SummaryOutline:
     """Return an outline of these items, without blank lines and surrounding spaces."""
     tidied = {section: tuple(filter(None, map(_tidy, items.get(section, ())))) for section in Section}
-    return Outline(items={section: texts for section, texts in tidied.items() if texts})
+    return SummaryOutline(items={section: texts for section, texts in tidied.items() if texts})
 
 
-def render(summary: Outline) -> str:
+def render(summary: SummaryOutline) -> str:
     """Return the outline as Markdown; empty sections are left out."""
     blocks: list[str] = []
     in_progress = False
@@ -88,7 +88,7 @@ def render(summary: Outline) -> str:
     return "\n\n".join(blocks)
 
 
-def parse(text: str) -> Outline:
+def parse(text: str) -> SummaryOutline:
     """Return the outline of a summary, whoever wrote it; items under no known heading are critical context."""
     found: dict[Section, list[str]] = {section: [] for section in Section}
     section = Section.CONTEXT

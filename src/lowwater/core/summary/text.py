@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Set
 from itertools import islice
 from math import ceil
 
-from lowwater.core.references import NAME, kind_of, quotes
+from lowwater.core.references import NAME, quotes, reference_kind
 from lowwater.core.summary.request import CriticalKind
 
 _CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
@@ -209,7 +209,7 @@ def _names(word: str) -> tuple[Named, ...]:
         return ()
     named: list[Named] = []
     for name in NAME.findall(word):
-        match kind_of(name):
+        match reference_kind(name):
             case "path" if "." in name or not _PROSE_SLASH.fullmatch(name):
                 named.append(("path", name))
             case "identifier" if len(name) > 3:
@@ -247,61 +247,13 @@ _CONSTRAINT = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _HINTS = (
-    *(
-        "do not",
-        "does not",
-        "n't",
-        "dont",
-        "never",
-        "always",
-        "must",
-        "should not",
-        "shall not",
-        "prefer",
-        "instead",
-    ),
-    *(
-        "rather than",
-        "make sure",
-        "ensure",
-        "avoid",
-        "no need",
-        "not allowed",
-        "forbid",
-        "stick to",
-        "stick with",
-    ),
-    *(
-        "only",
-        "without",
-        "keep",
-        "compatib",
-        "from now on",
-        "throughout",
-        "at all times",
-        "under no",
-        "as long as",
-        "may not",
-        "leave",
-        "hands off",
-    ),
+    *("do not", "does not", "n't", "dont", "never", "always", "must", "should not", "shall not"),
+    *("prefer", "instead", "rather than", "make sure", "ensure", "avoid", "no need", "not allowed"),
+    *("forbid", "stick to", "stick with", "only", "without", "keep", "compatib", "from now on"),
+    *("throughout", "at all times", "under no", "as long as", "may not", "leave", "hands off"),
     *("immer", "niemals", "nicht", " pas", "toujours", "jamais", "nunca", "siempre"),
-    *(
-        "不要",
-        "必须",
-        "請勿",
-        "请勿",
-        "只能",
-        "不能",
-        "不得",
-        "禁止",
-        "务必",
-        "必須",
-        "しないで",
-        "必ず",
-        "使わないで",
-    ),
-    *("하지", "반드시", "금지"),
+    *("不要", "必须", "請勿", "请勿", "只能", "不能", "不得", "禁止", "务必", "必須"),
+    *("しないで", "必ず", "使わないで", "하지", "반드시", "금지"),
 )
 """Every constraint contains one of these, and most messages contain none: a quick test before the slow pattern."""
 _ASCII_HINTS = tuple(hint for hint in _HINTS if hint.isascii())

@@ -110,7 +110,7 @@ def _rank(judged: Judged) -> tuple[bool, float, int]:
     return (judged.verdict.accepted, judged.verdict.score, -int(tokens))
 
 
-def restore(text: str, missing: Sequence[Critical], max_tokens: int, tokenizer: Tokenizer) -> str:
+def restore_references(text: str, missing: Sequence[Critical], max_tokens: int, tokenizer: Tokenizer) -> str:
     """Return `text` with the prohibitions among the missing references appended word for word.
 
     They take at most `max_tokens` together; the rest of a long list of rules is left to recall.

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from lowwater.core.summary.activity import (
+    ActivityStep,
+    CommandOutcome,
     FileActivity,
     Files,
-    Outcome,
-    Step,
     Story,
     bare_command,
     command_of,
@@ -22,9 +22,9 @@ from lowwater.core.summary.activity import (
     same_error,
 )
 from lowwater.core.summary.critical import KeptReferences
-from lowwater.core.summary.notes import AT_END, Note, Room, without_handle
+from lowwater.core.summary.notes import AT_END, Note, NotesRoom, without_handle
 from lowwater.core.summary.request import Critical
-from lowwater.core.summary.template import Outline, Section
+from lowwater.core.summary.template import Section, SummaryOutline
 from lowwater.core.summary.text import NameFinder, clip, flat
 from lowwater.core.tools import path_of
 
@@ -43,14 +43,14 @@ _MOST_SYMBOLS = 12
 _LARGE_ROOM = 20_000
 
 
-def files_of(story: Story, previous: Outline) -> Files:
+def files_of(story: Story, previous: SummaryOutline) -> Files:
     """Return the files touched in the story and those in the previous summary, by path."""
     files = _previous_files(previous)
     record_file_activity(files, story)
     return files
 
 
-def _previous_files(previous: Outline) -> Files:
+def _previous_files(previous: SummaryOutline) -> Files:
     """Return the files of a previous summary; later items were touched earlier."""
     root = ""
     files: Files = {}
@@ -87,7 +87,7 @@ def _parse_activity(what: str, order: int) -> FileActivity:
     )
 
 
-def file_notes(files: Files, room: Room) -> Iterator[Note]:
+def file_notes(files: Files, room: NotesRoom) -> Iterator[Note]:
     """Yield the items about files: the root, changed files, files that were only read, and the names of the rest."""
     root = _common_root(files)
     if root:
@@ -119,7 +119,7 @@ def _describe_activity(file: FileActivity) -> str:
     return ", ".join(words) + (f" (lines {', '.join(shown)})" if shown else "")
 
 
-def _describe_symbols(file: FileActivity, room: Room) -> str:
+def _describe_symbols(file: FileActivity, room: NotesRoom) -> str:
     """Return the names defined last in a file: a few, or more if the room is large."""
     most = _MOST_SYMBOLS if room.chars >= _LARGE_ROOM else _MOST_SYMBOLS // 3
     names = [f"`{name}`" for name in file.symbols][-most:]
@@ -152,7 +152,7 @@ def _full_path(path: str, root: str) -> str:
     return path[2:] if path.startswith("./") else f"{root}/{path}"
 
 
-def roots_of(previous: Outline) -> int:
+def roots_of(previous: SummaryOutline) -> int:
     """Return how many roots the paths of a previous summary are relative to: several if it was merged from several."""
     return sum(_ROOT.fullmatch(item) is not None for item in previous.of(Section.FILES))
 
@@ -176,9 +176,9 @@ _LONGEST_COMMAND = 160
 _OFTEN = 3
 
 
-def command_notes(story: Story, previous: Outline, room: Room) -> Iterator[Note]:
+def command_notes(story: Story, previous: SummaryOutline, room: NotesRoom) -> Iterator[Note]:
     """Yield commits and pull requests as done, the commands that tests, checks and builds ran, and the git branch."""
-    runs: dict[tuple[str, str], list[Outcome]] = {}
+    runs: dict[tuple[str, str], list[CommandOutcome]] = {}
     numbers: dict[tuple[str, str], int] = {}
     often: Counter[str] = Counter()
     branch = ""
@@ -210,7 +210,7 @@ def command_notes(story: Story, previous: Outline, room: Room) -> Iterator[Note]
 
 
 def _run_notes(
-    runs: dict[tuple[str, str], list[Outcome]], numbers: dict[tuple[str, str], int], room: Room
+    runs: dict[tuple[str, str], list[CommandOutcome]], numbers: dict[tuple[str, str], int], room: NotesRoom
 ) -> Iterator[Note]:
     for at, ((kind, command), outcomes) in enumerate(runs.items()):
         times = f"{len(outcomes)} runs, the last" if len(outcomes) > 1 else "one run,"
@@ -220,7 +220,7 @@ def _run_notes(
         yield Note(section=Section.TOOLS, text=text, worth=room.worth(command, worth))
 
 
-def _published_notes(step: Step, room: Room) -> Iterator[Note]:
+def _published_notes(step: ActivityStep, room: NotesRoom) -> Iterator[Note]:
     if step.failed:
         return
     for match in _COMMITTED.finditer(step.output):
@@ -244,7 +244,7 @@ def _published_notes(step: Step, room: Room) -> Iterator[Note]:
         )
 
 
-def tool_note(story: Story, previous: Outline) -> Iterator[Note]:
+def tool_note(story: Story, previous: SummaryOutline) -> Iterator[Note]:
     """Yield one item that counts the tools used, including the previous summary's counts."""
     times: Counter[str] = Counter()
     for item in previous.of(Section.TOOLS):
@@ -279,7 +279,7 @@ class _Failure(Struct, kw_only=True):
     number: int
 
 
-def error_notes(story: Story, previous: Outline, room: Room) -> Iterator[Note]:
+def error_notes(story: Story, previous: SummaryOutline, room: NotesRoom) -> Iterator[Note]:
     """Yield errors grouped by the command that printed them; those of the previous summary are resolved by a successful run."""
     failures: dict[str, dict[str, _Failure]] = {}
     last_run: dict[str, int] = {}
@@ -313,7 +313,7 @@ def error_notes(story: Story, previous: Outline, room: Room) -> Iterator[Note]:
         yield _carried_failure(item, last_run, failures)
 
 
-def _failure_key(step: Step) -> str:
+def _failure_key(step: ActivityStep) -> str:
     if step.kind == "shell":
         return clip(bare_command(command_of(step)), _LONGEST_LINE) or step.call.name
     path = "/".join(path_of(step.call).rsplit("/", 2)[-2:])
@@ -322,7 +322,7 @@ def _failure_key(step: Step) -> str:
 
 
 def _failure_notes(
-    key: str, failures: list[_Failure], section: Section, room: Room, worth: float
+    key: str, failures: list[_Failure], section: Section, room: NotesRoom, worth: float
 ) -> Iterator[Note]:
     ordered = sorted(failures, key=lambda failure: failure.at)
     for start in range(0, len(ordered), _FAILURES_PER_ITEM):
@@ -359,7 +359,7 @@ _REPORTED_KINDS = frozenset({"other", "web", "memory"})
 _LONGEST_ARGUMENTS = 300
 
 
-def call_notes(story: Story, room: Room) -> Iterator[Note]:
+def call_notes(story: Story, room: NotesRoom) -> Iterator[Note]:
     """Yield what calls of other tools did, as done, or looked up, as context; failed calls are left to `error_notes`."""
     for step in story.steps:
         if (
@@ -383,7 +383,7 @@ def _base_name(name: str) -> str:
     return name.rsplit("__", 1)[-1].lower().replace("-", "_")
 
 
-def _arguments(step: Step) -> str:
+def _arguments(step: ActivityStep) -> str:
     """Return the arguments as `name=value`, with long values clipped."""
     pairs = (f"{name}={clip(_as_text(value), 120) or '…'}" for name, value in step.arguments.items())
     return clip(", ".join(pairs), _LONGEST_ARGUMENTS)
@@ -403,7 +403,7 @@ _ARGUMENT_READ = 20_000
 """Characters of one argument that are read."""
 
 
-def written_notes(story: Story, text: str, room: Room) -> Iterator[Note]:
+def written_notes(story: Story, text: str, room: NotesRoom) -> Iterator[Note]:
     """Yield for each file written to, newest first, the names in what was written that `text` lacks, most frequent first."""
     naming = NameFinder()
     times: dict[str, Counter[Critical]] = {}
@@ -428,7 +428,7 @@ def written_notes(story: Story, text: str, room: Room) -> Iterator[Note]:
             yield Note(section=Section.CONTEXT, text=line, worth=room.worth(line, 0.4), at=AT_END)
 
 
-def _texts(step: Step) -> Iterator[str]:
+def _texts(step: ActivityStep) -> Iterator[str]:
     """Yield every text in the arguments of a call, at any depth."""
     pending: list[object] = list(step.arguments.values())
     while pending:

@@ -38,7 +38,7 @@ class Cues(Struct, frozen=True, kw_only=True):
     tokens: dict[bytes, float]
 
 
-class Script(Struct, frozen=True, kw_only=True):
+class WritingSystem(Struct, frozen=True, kw_only=True):
     """A range of characters beyond ASCII, and the tokens that each of them adds."""
 
     name: str
@@ -46,8 +46,8 @@ class Script(Struct, frozen=True, kw_only=True):
     tokens: float
 
 
-def _script(name: str, ranges: str, tokens: float) -> Script:
-    return Script(name=name, characters=re.compile(f"[{ranges}]+"), tokens=tokens)
+def _script(name: str, ranges: str, tokens: float) -> WritingSystem:
+    return WritingSystem(name=name, characters=re.compile(f"[{ranges}]+"), tokens=tokens)
 
 
 ASCII = (

@@ -3,27 +3,41 @@
 from collections.abc import Sequence
 from math import ceil
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from lowwater.core.decisions import Reason, scaled
 from lowwater.core.entries import Compacted, Entry, PreambleChanged, Retracted, Rewound
 from lowwater.core.events import Compaction, Phase
+from lowwater.core.ledger import next_compaction_number
 from lowwater.core.limits import TURNS_BETWEEN, Limits
-from lowwater.core.mechanisms import native, truncate
-from lowwater.core.mechanisms.spans import repeat_newest_user
-from lowwater.core.messages import Format, Message, newest_block
+from lowwater.core.messages import Format, Message, newest_block, turns
+from lowwater.core.policies.safety_rules import after_turn
 from lowwater.core.reconcile import Reconciled, entries_for, reconcile
-from lowwater.core.turns.commit import Acted, next_compaction_number, totals_after, with_note
-from lowwater.core.turns.compaction import first_difference, tokens_of
 from lowwater.core.turns.decision_context import accepts_native_blocks, limits_for
 from lowwater.core.turns.effects import Announce, Steps
-from lowwater.core.turns.state import Setup, State
+from lowwater.core.turns.state import Acted, Setup, State
 from lowwater.core.turns.thinking import unbind
-from lowwater.core.view import Item, Original, Summary, view_items
+from lowwater.core.view import (
+    Item,
+    Original,
+    Summary,
+    first_difference,
+    own_block,
+    tokens_of_items,
+    view_items,
+)
 
 REPEAT = "repeat"
 """The mechanism that shows the newest user message again when going back left only a summary of it."""
+NOTE = "Note: earlier turns of this conversation were compacted; a summary stands where they were."
+"""What a policy with `note_in_system` appends to the system prompt, once."""
+_NOTE_BLOCK = msgspec.json.encode({"type": "text", "text": NOTE})
+_TURNS_MEASURED = 8
+"""How many of the newest turns' growth is remembered."""
+_SHORTEN = "shorten"
+"""The mechanism that truncates tool results."""
 
 
 class Incoming(Struct, frozen=True, kw_only=True):
@@ -63,7 +77,7 @@ def _with_preamble(state: State, incoming: Incoming, setup: Setup, at: float) ->
     view = state.ledger.view
     system = view.system
     if incoming.system is not None:
-        system = with_note(incoming.system) if state.noted else incoming.system
+        system = with_note(incoming.system) if state.has_system_note else incoming.system
     tools = view.tools if incoming.tools is None else incoming.tools
     if (system, tools) == (view.system, view.tools):
         return state
@@ -73,17 +87,41 @@ def _with_preamble(state: State, incoming: Incoming, setup: Setup, at: float) ->
     return unbind(changed, after=0) if len(view.items) else changed
 
 
+def with_note(system: bytes) -> bytes:
+    """Return a system prompt, as the JSON of a request, with the note at its end; an empty one stays empty."""
+    if system[:1] == b'"':
+        text = msgspec.json.decode(system, type=str)
+        return msgspec.json.encode(f"{text}\n\n{NOTE}") if text and not text.endswith(NOTE) else system
+    if system[:1] == b"[":
+        blocks = msgspec.json.decode(system, type=list[Raw])
+        is_there = any(bytes(block) == _NOTE_BLOCK for block in blocks)
+        return msgspec.json.encode([*blocks, Raw(_NOTE_BLOCK)]) if blocks and not is_there else system
+    return system
+
+
+def without_note(system: bytes) -> bytes:
+    """Return a system prompt without the note."""
+    if system[:1] == b'"':
+        return msgspec.json.encode(msgspec.json.decode(system, type=str).removesuffix(f"\n\n{NOTE}"))
+    if system[:1] == b"[":
+        blocks = msgspec.json.decode(system, type=list[Raw])
+        return msgspec.json.encode([block for block in blocks if bytes(block) != _NOTE_BLOCK])
+    return system
+
+
 def _entries(reconciled: Reconciled, setup: Setup, at: float) -> list[Entry]:
     return entries_for(reconciled, [setup.size(message) for message in reconciled.new], at)
 
 
 def with_newest_user(state: State, setup: Setup, at: float) -> State:
     """Return the state with the newest user message word for word in its view, if going back left only a summary of it."""
+    from lowwater.core.mechanisms.spans import repeat_newest_user  # noqa: PLC0415 - loaded when a client goes back
+
     context = setup.edit_context(offers_recall=state.offers_recall)
     repeated = repeat_newest_user(state.ledger.view.items, state.ledger.messages, context)
     if repeated is None:
         return state
-    entry = Compacted(at=at, mechanisms=(REPEAT,), stands=view_items(repeated.items))
+    entry = Compacted(at=at, mechanisms=(REPEAT,), items=view_items(repeated.items))
     changed = replace(state, ledger=state.ledger.append(entry))
     # Thinking behind it was bound to a prefix without it.
     return unbind(changed, after=repeated.number)
@@ -95,10 +133,27 @@ def append(state: State, messages: Sequence[Message], setup: Setup, at: float) -
     return replace(state, ledger=state.ledger.extend(new))
 
 
+def measure_growth(state: State) -> State:
+    """Return the state with the counted growth of its newest turn; for a list that came all at once, of each turn in it."""
+    if state.sent_tokens:
+        grown = [state.counted - state.sent_tokens]
+    else:
+        items = state.ledger.view.items
+        spans = turns([item.message for item in items])[-_TURNS_MEASURED - 1 :]
+        grown = [sum(item.tokens for item in items[span.start : span.stop]) for span in spans[1:]]
+    new = [tokens for tokens in grown if tokens > 0]
+    if not new:
+        return state
+    # Turns are counted here and not with the answer, because a client may append answers without ever recording one.
+    return replace(
+        state, recent_growth=(*state.recent_growth, *new)[-_TURNS_MEASURED:], past=after_turn(state.past)
+    )
+
+
 def with_detected_format(state: State, format: Format | None, assumed: Format | None = None) -> State:
     """Return the state with the format that a message shows; until one does, remember the format in which they were read."""
     if format is None and state.format is None:
-        return replace(state, assumed=assumed or state.assumed)
+        return replace(state, assumed_format=assumed or state.assumed_format)
     return replace(state, format=format or state.format)
 
 
@@ -111,10 +166,12 @@ def replace_unreadable_block(state: State, setup: Setup, at: float) -> State:
     That takes no call: the text stands for the same messages as the block. Thinking behind it was bound to the block.
     """
     items = state.ledger.view.items
-    if native.own_block(items) is None or accepts_native_blocks(state, setup):
+    if own_block(items) is None or accepts_native_blocks(state, setup):
         return state
+    from lowwater.core.mechanisms import native  # noqa: PLC0415 - loaded if there is a block
+
     kept = native.as_text(items, setup.edit_context(offers_recall=state.offers_recall))
-    entry = Compacted(at=at, mechanisms=(native.AS_TEXT,), stands=view_items(kept))
+    entry = Compacted(at=at, mechanisms=(native.AS_TEXT,), items=view_items(kept))
     return unbind(replace(state, ledger=state.ledger.append(entry)), after=0)
 
 
@@ -124,11 +181,16 @@ def absorb_native_block(state: State, setup: Setup, at: float) -> State:
     Providers do not document whether thinking behind such a block is bound to what they left out, so it counts as unbound.
     """
     items = state.ledger.view.items
+    at_block = newest_block([item.message for item in items])
+    if at_block is None:
+        return state
+    from lowwater.core.mechanisms import native  # noqa: PLC0415 - loaded if there is a block
+
     kept = native.absorb(items, setup.edit_context(offers_recall=state.offers_recall))
     if kept is None:
         return state
-    entry = Compacted(at=at, mechanisms=(native.NAME,), stands=view_items(kept))
-    holder = items[newest_block([item.message for item in items]) or 0]
+    entry = Compacted(at=at, mechanisms=(native.NAME,), items=view_items(kept))
+    holder = items[at_block]
     assert not isinstance(holder, Summary), (
         "a block that was requested stands first in the view, with nothing before it to absorb"
     )
@@ -153,6 +215,8 @@ def _truncate_large(state: State, setup: Setup, at: float, *, limits: Limits, ne
     limit = _insertion_limit(limits, setup)
     if limit <= 0 or not (state.offers_recall or state.prompt > limits.wall):
         return Acted(state=state, events=())
+    from lowwater.core.mechanisms import truncate  # noqa: PLC0415 - loaded with the first large result
+
     items, context = state.ledger.view.items, setup.edit_context(offers_recall=state.offers_recall)
     most = int(limit / state.calibration.scale)
     proposal = truncate.propose(items, new, context, limit=most)
@@ -177,13 +241,15 @@ def _make_room(state: State, setup: Setup, at: float, *, limits: Limits, new: ra
     past = state.past
     if state.prompt <= limits.most or not past.compactions or past.turns_since >= TURNS_BETWEEN:
         return Acted(state=state, events=())
-    if scaled(sum(state.grown[-1:]), state.calibration.scale) > limits.most // TURNS_BETWEEN:
+    if scaled(sum(state.recent_growth[-1:]), state.calibration.scale) > limits.most // TURNS_BETWEEN:
         return Acted(state=state, events=())
+    from lowwater.core.mechanisms import truncate  # noqa: PLC0415 - loaded when there is no room
+
     items, context = state.ledger.view.items, setup.edit_context(offers_recall=state.offers_recall)
     turns_left = TURNS_BETWEEN - 1 - past.turns_since
     wanted = max(limits.roomy, limits.most - turns_left * limits.growth)
     squeezed = truncate.squeeze(items, context, tokens=_counted_below(state, wanted), among=new)
-    if tokens_of(squeezed) > _counted_below(state, limits.most):
+    if tokens_of_items(squeezed) > _counted_below(state, limits.most):
         return Acted(state=state, events=())
     changed = sum(old is not now for old, now in zip(items, squeezed, strict=True))
     facts = {"results": changed, "prompt": state.prompt, "limit": limits.most, "turns": past.turns_since}
@@ -197,7 +263,7 @@ def _counted_below(state: State, prompt: int) -> int:
 
 
 def _unseen(state: State) -> range:
-    """Return the indexes of the items that the model has not seen in any call yet."""
+    """Return the indexes of the items behind the last answer."""
     items = state.ledger.view.items
     start = len(items)
     while (
@@ -209,6 +275,8 @@ def _unseen(state: State) -> range:
 
 def drop_pictures(state: State, setup: Setup, at: float) -> Steps[Acted]:
     """Replace older images by placeholders after a provider refused the request for them; the newest exchange's only if there are no others."""
+    from lowwater.core.mechanisms import truncate  # noqa: PLC0415 - loaded when images are refused
+
     yield Announce(ledger=state.ledger)
     items, context = state.ledger.view.items, setup.edit_context(offers_recall=state.offers_recall)
     dropped = truncate.without_pictures(items, context)
@@ -222,20 +290,20 @@ def drop_pictures(state: State, setup: Setup, at: float) -> Steps[Acted]:
     event = replace(acted.events[0], disturbed=behind)
     after = 0 if isinstance(first, Summary) else first.number - 1
     # Thinking behind the images was bound to a prefix that is gone.
-    return Acted(state=unbind(replace(acted.state, last=event), after=after), events=(event,))
+    return Acted(state=unbind(replace(acted.state, last_compaction=event), after=after), events=(event,))
 
 
 def _committed(
-    state: State, items: Sequence[Item], reason: Reason, at: float, *, mechanism: str = truncate.NAME
+    state: State, items: Sequence[Item], reason: Reason, at: float, *, mechanism: str = _SHORTEN
 ) -> Acted:
     """Return the state with these items as its view, and the event that reports it, if they are smaller."""
     before = state.ledger.view.items
-    entry = Compacted(at=at, mechanisms=(mechanism,), stands=view_items(items))
+    entry = Compacted(at=at, mechanisms=(mechanism,), items=view_items(items))
     shortened = replace(state, ledger=state.ledger.append(entry))
     event = Compaction(
         at=at,
         model=state.model.name,
-        mode="shorten" if mechanism == truncate.NAME else "prune",
+        mode="shorten" if mechanism == _SHORTEN else "prune",
         mechanisms=entry.mechanisms,
         because=reason,
         before=state.prompt,
@@ -249,5 +317,5 @@ def _committed(
     )
     if event.reclaimed <= 0:
         return Acted(state=state, events=())
-    totals = totals_after(state.totals, event, summaries=0)
-    return Acted(state=replace(shortened, totals=totals, last=event), events=(event,))
+    totals = state.totals.with_compaction(event, summaries=0)
+    return Acted(state=replace(shortened, totals=totals, last_compaction=event), events=(event,))

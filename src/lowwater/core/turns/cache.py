@@ -5,15 +5,21 @@ from bisect import bisect_left
 from msgspec.structs import replace
 
 from lowwater.core.api_calls import Response
-from lowwater.core.cache.belief import Warmth, after_call, expected_usage, warmth
-from lowwater.core.cache.layout import Layout, Lifetime
-from lowwater.core.cache.lifetimes import Lifetime as SettledLifetime
-from lowwater.core.cache.lifetimes import settle_ttl
-from lowwater.core.cache.marks import Marks, marks_for, place_marks, seams_of
+from lowwater.core.cache.belief import Layout, MarkLifetime, Warmth, after_call, expected_usage, warmth
+from lowwater.core.cache.lifetimes import Lifetime, settle_ttl
+from lowwater.core.cache.marks import CacheMarks, marks_for, place_marks, seams_of
 from lowwater.core.costs.prices import with_fallback_prices
 from lowwater.core.decisions import scaled
 from lowwater.core.messages import Message, Text, Thinking, ToolCall, ToolResult
-from lowwater.core.turns.state import PREAMBLE, Call, PromptLayout, Setup, State, key_behind, lay_out_prompt
+from lowwater.core.turns.state import (
+    PREAMBLE,
+    PendingCall,
+    PromptLayout,
+    Setup,
+    State,
+    key_behind,
+    lay_out_prompt,
+)
 from lowwater.core.view import Summary, join_neighbours, neighbours_to_join
 
 _REMEMBERED_GAPS = 50
@@ -24,23 +30,23 @@ _MOST_RUNS = 128
 
 def begin_call(state: State, setup: Setup, at: float) -> State:
     """Return the state with a call under way, and what it is expected to be billed."""
-    laid = prompt_layout(state, setup)
-    expected = expected_usage(state.belief, laid.layout, state.model, at)
+    current = prompt_layout(state, setup)
+    expected = expected_usage(state.belief, current.layout, state.model, at)
     removed = removed_from(state)
-    call = Call(
+    call = PendingCall(
         at=at,
-        layout=laid.layout,
+        layout=current.layout,
         expected=expected,
-        outside=state.outside,
+        newest_outside_tail=state.newest_outside_tail,
         model=state.model,
         counted=state.counted,
         removed=removed,
-        removed_before=min(state.kept_out, removed),
-        bought=state.bought,
+        removed_before=min(state.removed_tokens, removed),
+        compaction_surcharge=state.compaction_surcharge,
         decision=state.decision.because.code if state.decision else "",
         thinking_off=state.thinking_off,
     )
-    return replace(state, laid=laid, call=call)
+    return replace(state, prompt_layout=current, call=call)
 
 
 def finish_call(state: State, response: Response) -> State:
@@ -54,13 +60,13 @@ def finish_call(state: State, response: Response) -> State:
         call.layout,
         call.model,
         call.at,
-        reported=response.usage if response.prompt > 0 and response.cache_told else None,
+        reported=response.usage if response.prompt > 0 and response.reports_cache else None,
         output_key=key_behind(call.layout, response.message),
         output_tokens=response.usage.output if response.usage else 0,
         miss_reason=response.miss_reason,
     )
     prices = with_fallback_prices(call.model)[0].prices_at(call.layout.total, call.at)
-    meter = state.meter.left_tail(call.outside)
+    meter = state.meter.left_tail(call.newest_outside_tail)
     if len(meter.numbers) > _MOST_RUNS:
         # In a long session most messages are in summaries by now, and pay no rent any more.
         meter = meter.kept_for(
@@ -70,11 +76,11 @@ def finish_call(state: State, response: Response) -> State:
         state,
         call=None,
         called_at=call.at,
-        bought=0,
-        kept_out=call.removed,
+        compaction_surcharge=0,
+        removed_tokens=call.removed,
         gaps=(*state.gaps, *gap)[-_REMEMBERED_GAPS:],
         belief=after.belief,
-        misjudged=after.error,
+        belief_error=after.error,
         totals=replace(state.totals, misjudged=state.totals.misjudged + after.error.tokens),
         meter=meter.advance(prices.cache_read) if prices else meter,
     )
@@ -82,11 +88,11 @@ def finish_call(state: State, response: Response) -> State:
 
 def prompt_layout(state: State, setup: Setup) -> PromptLayout:
     """Return the next request in blocks as the cache sees it, if the view is sent as it is now."""
-    marks, view, laid = marks_of(state, setup), state.ledger.view, state.laid
+    marks, view, layout = marks_of(state, setup), state.ledger.view, state.prompt_layout
     start = b"\0".join((state.route.model.encode(), state.route.base_url.encode(), state.parameters))
-    if laid is not None and laid.view is view and (laid.prompt, laid.start) == (state.prompt, start):
-        return laid
-    places: dict[int, Lifetime] = {}
+    if layout is not None and layout.view is view and (layout.prompt, layout.start) == (state.prompt, start):
+        return layout
+    places: dict[int, MarkLifetime] = {}
     if marks is not None:
         apart = view.messages
         folds = neighbours_to_join(apart, view.items)
@@ -107,11 +113,11 @@ def prompt_layout(state: State, setup: Setup) -> PromptLayout:
         prompt=state.prompt,
         scale=state.scale,
         marks=places,
-        before=laid,
+        before=layout,
     )
 
 
-def _carries(message: Message, marks: Marks) -> bool:
+def _carries(message: Message, marks: CacheMarks) -> bool:
     """Return whether a provider honours a mark on this message: in the chat format only on a text at its end."""
     if marks.breakpoints:
         return message.role != "assistant"
@@ -132,20 +138,20 @@ def warmth_of(state: State, layout: Layout, at: float) -> Warmth:
     return warmth(state.belief, layout, state.model.cache, at)
 
 
-def marks_of(state: State, setup: Setup) -> Marks | None:
+def marks_of(state: State, setup: Setup) -> CacheMarks | None:
     """Return the cache marks that the provider of the model in use accepts; None if it accepts none."""
     ttl = setup.settings.model.cache_ttl
-    lifetime: SettledLifetime = _settled_lifetime(state) if ttl == "auto" else "short"
+    lifetime: Lifetime = _settled_lifetime(state) if ttl == "auto" else "short"
     route = state.route
     return marks_for(state.model, name=route.model, base_url=route.base_url, ttl=ttl, lifetime=lifetime)
 
 
-def lifetime_of(marks: Marks | None) -> Lifetime:
+def lifetime_of(marks: CacheMarks | None) -> MarkLifetime:
     """Return the lifetime that marks ask for."""
     return "long" if marks is not None and marks.ttl == "1h" else "short"
 
 
-def _settled_lifetime(state: State) -> SettledLifetime:
+def _settled_lifetime(state: State) -> Lifetime:
     """Return the lifetime that is cheaper, given the gaps between calls so far."""
     prices = with_fallback_prices(state.model)[0].prices_at(state.prompt)
     assert prices is not None
@@ -155,4 +161,4 @@ def _settled_lifetime(state: State) -> SettledLifetime:
 def removed_from(state: State) -> int:
     """Return how many of the model's tokens compactions have removed from the view."""
     view = state.ledger.view
-    return scaled(view.whole - view.tokens, state.scale)
+    return scaled(view.original_tokens - view.tokens, state.scale)

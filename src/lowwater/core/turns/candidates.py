@@ -1,39 +1,20 @@
-"""The plans that a policy can buy, each with its price, the rent paid so far and what it would save per call.
-
-`candidate_plans` builds them from the mechanisms' proposals; `Pricing` has everything that a price depends on.
-"""
+"""What the mechanisms propose, and the plans that a policy can buy: each with its price, the rent paid and what it would save per call."""
 
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.core.cache.belief import Warmth
-from lowwater.core.cache.layout import Lifetime
-from lowwater.core.costs.prices import (
-    Purchase,
-    SummaryCall,
-    SummaryWork,
-    nano_dollars,
-    native_call,
-    price_of,
-    summary_calls,
-)
-from lowwater.core.costs.rent import Meter, Outlook
-from lowwater.core.decisions import Candidates, Currency, PricedPlan, Warm, best_of, scaled
-from lowwater.core.mechanisms import native
+from lowwater.core.costs.prices import nano_dollars
+from lowwater.core.decisions import Candidates, PricedPlan, best_of, scaled
+from lowwater.core.mechanisms import native, summarize
+from lowwater.core.mechanisms.mechanism import INTO_TAIL, MIDDLE_EDITS
+from lowwater.core.mechanisms.registry import native_proposal, propose, propose_summaries
 from lowwater.core.mechanisms.reuse import chances_of_use
-from lowwater.core.models.model import Model, Prices
 from lowwater.core.proposals import Proposal, Target
-from lowwater.core.turns.state import PromptLayout
-from lowwater.core.view import Item, Summary
+from lowwater.core.turns.decision_context import DecisionInputs, with_offers
+from lowwater.core.turns.pricing import LEAST_SUMMARY, PricingContext
 
-_INSTRUCTION = 400
-"""Tokens of the instruction that asks for a summary."""
-LEAST_SUMMARY = 300
-"""Tokens that every summary is assumed to have at least."""
-_SURE = 0.99
-"""The probability from which on the cache counts as warm."""
 _LEAST_PART = 100
 """A plan that removes less than this fraction (one part in so many) of the prompt is dropped: rewrites come in batches."""
 _MAX_CUTS = 48
@@ -44,176 +25,42 @@ _LOSS_WITHOUT_DIGEST = 0.8
 _LOSS_BY_SUMMARY = 0.5
 
 
-class Pricing(Struct, frozen=True, kw_only=True):
-    """Everything that a price depends on; sizes are in the model's tokens."""
+def with_proposals(inputs: DecisionInputs) -> DecisionInputs:
+    """Return the inputs with everything that the mechanisms propose; head and tail may change only if the prompt does not fit."""
+    now = inputs.now
+    offers = propose(replace(inputs.request, must_fit=not now.fits)).proposals
+    if now.fits:
+        offers = tuple(offer for offer in offers if offer.mechanism not in INTO_TAIL)
+    ready = inputs.prefetched_summary.offer(inputs.request.items) if inputs.prefetched_summary else None
+    candidates = _priced_candidates(inputs, offers, ready) if inputs.pricing else None
+    if ready is not None and suffices(inputs, ready):
+        offers = tuple(ready if offer.mechanism == summarize.NAME else offer for offer in offers)
+    return with_offers(inputs, offers, candidates)
 
-    items: Sequence[Item]
-    laid: PromptLayout
-    prompt: int
-    scale: float
-    model: Model
-    """With its prices, or assumed ones if they are not known."""
-    currency: Currency
-    at: float
-    warmth: Warmth
-    lifetime: Lifetime
-    meter: Meter
-    tail: int
-    """The index of the first item of the tail."""
-    sent: int = 0
-    """The size of the last prompt."""
-    calls: int = 0
-    """Calls so far; before the first, nothing is known about the session."""
-    whole: int = 0
-    """The size of all messages of the session, uncompacted."""
-    messages: int = 0
-    """How many messages those are."""
-    summarizers: tuple[Model | None, ...] = ()
-    """The models that write summaries, by rung; None where it is not known. The session's own model can extend its cached prefix."""
 
-    @property
-    def prices(self) -> Prices:
-        """The prices of the prompt as it is."""
-        return self.prices_of(self.prompt)
+def suffices(inputs: DecisionInputs, summary: Proposal) -> bool:
+    """Return whether this summary alone gets the prompt low enough where a size forces compaction.
 
-    @property
-    def hit(self) -> int:
-        """Tokens of the prompt as it is that should be read from the cache."""
-        return min(self.prompt, self.warmth.expected())
+    By hand, as much as possible is summarised, so none suffices; and how many bytes a summary frees is not known beforehand.
+    """
+    now, limits = inputs.now, inputs.now.limits
+    target = limits.target if limits.cliff is None else min(limits.target, limits.cliff - limits.runway)
+    return not now.forced and not inputs.request.too_large and now.after((summary,)) <= target
 
-    @property
-    def preamble(self) -> int:
-        """The token position at which the first item starts."""
-        return self.laid.layout.blocks[0].tokens
 
-    @property
-    def outlook(self) -> Outlook | None:
-        """What to expect of the session's future, given its calls so far; None before the first call."""
-        if not self.calls:
-            return None
-        return Outlook(
-            calls=self.calls, growth=nano_dollars(self.whole * self.prices.cache_read // self.calls)
-        )
-
-    def usual_surcharge(self, tail_start: int) -> int:
-        """Return how much more than now a purchase usually costs, because more of the tail is usually in the cache.
-
-        Usually the whole tail is cached but for what the last call added, and its messages are of average length.
-        """
-        if not self.calls:
-            return 0
-        in_tail = len(self.items) - self.tail
-        usually_cached = self.whole * in_tail // max(1, self.messages) - self.whole // self.calls
-        fresh = max(0, self.prices.cache_write - self.prices.cache_read)
-        return nano_dollars(max(0, usually_cached - max(0, self.hit - tail_start)) * fresh)
-
-    def prices_of(self, prompt: int) -> Prices:
-        """Return the prices of a prompt of this size."""
-        prices = self.model.prices_at(prompt, self.at)
-        assert prices is not None, "unknown prices were replaced by assumed ones"
-        return prices
-
-    def starts(self) -> list[int]:
-        """Return the token position at which each item starts, and where the last one ends."""
-        return self.laid.starts()
-
-    def rent(self, item: Item, tokens: int) -> int:
-        """Return the rent paid for carrying `tokens` of an item since it left the tail."""
-        number = item.sources[-1].last if isinstance(item, Summary) else item.number
-        return self.meter.rent(number, tokens)
-
-    def rework(self, chance: float, tokens: int) -> int:
-        """Return the expected cost of recalling `tokens` that are needed again with this probability: one more call and a cache write."""
-        recall = self.prompt * self.prices.cache_read + tokens * self.prices.cache_write
-        return nano_dollars(round(chance * recall))
-
-    def risk(self, price: int, *, first_changed: int) -> int:
-        """Return the price of a change in the worst case: all of the last prompt is in the cache after all."""
-        if price <= 0:
-            return price
-        believed = self.hit - min(first_changed, self.warmth.expected(first_changed))
-        lost = min(self.sent, self.prompt) - min(first_changed, self.sent)
-        fresh = max(0, self.prices.cache_write - self.prices.cache_read)
-        return price + nano_dollars(max(0, lost - believed) * fresh)
-
-    def purchase(self, *, first_changed: int, removes: int, summary_cost: int = 0) -> Purchase:
-        """Return the price of removing `removes` tokens behind the position `first_changed`."""
-        return price_of(
-            self.prices,
-            self.prices_of(max(0, self.prompt - removes)),
-            prompt=self.prompt,
-            hit=self.hit,
-            hit_after=min(first_changed, self.warmth.expected(first_changed)),
-            removes=removes,
-            summary_cost=summary_cost,
-            lifetime=self.lifetime,
-        )
-
-    def summary_calls(self, *, replaced: int, summary: int) -> list[tuple[SummaryCall, int]]:
-        """Return the possible calls for a summary with the rung of their summarizer, the cheapest first; those that fit its window."""
-        work = SummaryWork(
-            prompt=self.prompt, hit=self.hit, replaced=replaced, instruction=_INSTRUCTION, summary=summary
-        )
-        calls: list[tuple[SummaryCall, int]] = []
-        for rung, writer in enumerate(self.summarizers):
-            other = self._writer(writer)
-            ways = summary_calls(work, self.model, other=other, at=self.at)
-            can_extend = writer is not None and writer.name == self.model.name
-            calls += [(way, rung) for way in ways if can_extend or way.how == "other"]
-        known = [(way, rung) for way, rung in calls if way.cost is not None]
-        return sorted(known, key=lambda call: (call[0].cost or 0, call[1]))
-
-    def native_call(self, *, upto: int, summary: int) -> SummaryCall | None:
-        """Return the call that has the provider compact the first `upto` tokens of the prompt by itself; None if it cannot."""
-        hit = min(upto, self.warmth.expected(upto))
-        work = SummaryWork(
-            prompt=upto, hit=hit, replaced=upto, instruction=_INSTRUCTION, summary=max(summary, LEAST_SUMMARY)
-        )
-        return native_call(work, self.model, lifetime=self.lifetime, at=self.at)
-
-    def _writer(self, writer: Model | None) -> Model:
-        """Return the model that is billed for a summary; one with unknown prices is assumed to cost as much as the session's own."""
-        if writer is None:
-            return self.model
-        if self.currency == "usd" and writer.prices is not None:
-            return writer
-        return replace(self.model, context_length=writer.context_length, max_output=writer.max_output)
-
-    def candidates(self, plans: Sequence[PricedPlan] = ()) -> Candidates:
-        """Return these plans as candidates, with bounds that tell whether any plan at all could be due."""
-        middle = scaled(sum(item.tokens for item in self.items[: self.tail]), self.scale)
-        warm = self._warm()
-        return Candidates(
-            currency=self.currency,
-            warm=warm,
-            hit=self.hit,
-            kept=self.purchase(first_changed=self.prompt, removes=0).cost_kept,
-            bargains=tuple(plans),
-            most_rent=self.meter.most_rent(middle),
-            least_price=self._least_price(middle) if warm == "warm" else None,
-        )
-
-    def _warm(self) -> Warm:
-        if not self.hit:
-            return "cold"
-        return "warm" if self.warmth.chance >= _SURE else "unsure"
-
-    def _least_price(self, middle: int) -> int | None:
-        """Return a lower bound for the price of any plan: the cached part of the tail has to be written again.
-
-        None if there is no such bound: something before the tail is not cached, or the prompt is above a price cliff, so that
-        removing may save money at once. None, too, if a plan at that price would be bought early.
-        """
-        tail = self.preamble + middle
-        if self.hit < tail or self.prices != self.prices_of(0):
-            return None
-        fresh = max(0, self.prices.cache_write - self.prices.cache_read)
-        least, outlook = nano_dollars((self.hit - tail) * fresh), self.outlook
-        saves = nano_dollars(middle * self.prices.cache_read)
-        usual = least + self.usual_surcharge(tail)
-        if outlook is not None and outlook.should_buy_early(saves=saves, price=least, usual=usual):
-            return None
-        return least
+def _priced_candidates(
+    inputs: DecisionInputs, offers: Sequence[Proposal], ready: Proposal | None
+) -> Candidates:
+    """Return the plans that can be made of these proposals, priced; `ready` is a summary that takes no call."""
+    pricing, context = inputs.pricing, inputs.request.context
+    assert pricing is not None
+    lost = {mechanism.name: mechanism.loses for mechanism in inputs.request.mechanisms}
+    edits = [offer for offer in offers if offer.mechanism in (*MIDDLE_EDITS, *lost)]
+    spans = propose_summaries(inputs.request) if pricing.summarizers else []
+    own = native_proposal(inputs.request) if inputs.native is not None else None
+    spans += [offer for offer in (own, ready) if offer is not None]
+    digests = context.digest_ratio > 0 and not context.preset.plain_placeholders
+    return pricing.candidates(candidate_plans(edits, spans, pricing, digests=digests, lost=lost))
 
 
 class _Piece(Struct, frozen=True, kw_only=True):
@@ -243,7 +90,7 @@ class _Sums(Struct, kw_only=True):
 def candidate_plans(
     edits: Sequence[Proposal],
     summaries: Sequence[Proposal],
-    pricing: Pricing,
+    pricing: PricingContext,
     *,
     digests: bool,
     lost: Mapping[str, float] = {},
@@ -271,7 +118,7 @@ def candidate_plans(
 
 
 def _pieces(
-    edits: Sequence[Proposal], pricing: Pricing, chances: Sequence[float], *, lost: Mapping[str, float]
+    edits: Sequence[Proposal], pricing: PricingContext, chances: Sequence[float], *, lost: Mapping[str, float]
 ) -> list[_Piece]:
     """Return the parts that are worth replacing if everything behind them has to be written again anyway."""
     pieces: list[_Piece] = []
@@ -294,7 +141,7 @@ def _pieces(
 
 
 def _best_edits(
-    edits: Sequence[Proposal], pieces: Sequence[_Piece], pricing: Pricing, starts: Sequence[int]
+    edits: Sequence[Proposal], pieces: Sequence[_Piece], pricing: PricingContext, starts: Sequence[int]
 ) -> PricedPlan | None:
     """Return the best plan that makes all edits from some item on; `pieces` are sorted with the last first."""
     step = max(1, sum(piece.removes for piece in pieces) // _MAX_CUTS)
@@ -316,7 +163,7 @@ def _with_summary(
     offer: Proposal,
     edits: Sequence[Proposal],
     pieces: Sequence[_Piece],
-    pricing: Pricing,
+    pricing: PricingContext,
     starts: Sequence[int],
     *,
     chances: Sequence[float],
@@ -346,7 +193,7 @@ def _with_summary(
 
 
 def cost_of_summary(
-    offer: Proposal, pricing: Pricing, starts: Sequence[int], *, summary: int | None = None
+    offer: Proposal, pricing: PricingContext, starts: Sequence[int], *, summary: int | None = None
 ) -> int | None:
     """Return the cost of the cheapest call that a proposal needs, in nano-dollars; None if no summarizer can take it.
 
@@ -379,7 +226,7 @@ def best_summary(plans: Sequence[PricedPlan]) -> PricedPlan | None:
 
 
 def _priced(
-    sums: _Sums, starts: Sequence[int], item: int, pricing: Pricing, *, summary_cost: int = 0
+    sums: _Sums, starts: Sequence[int], item: int, pricing: PricingContext, *, summary_cost: int = 0
 ) -> PricedPlan:
     """Return the price of removing `sums.removes` tokens starting at `item`; the plan itself is filled in by the caller."""
     first_changed, outlook = starts[item], pricing.outlook
@@ -390,7 +237,7 @@ def _priced(
     return PricedPlan(
         plan=(),
         removes=sums.removes,
-        kept=kept,
+        still_cached=kept,
         rewritten=max(0, pricing.prompt - sums.removes - kept),
         rent=sums.rent,
         price=price,
@@ -406,7 +253,9 @@ def _priced(
     )
 
 
-def _plan(edits: Sequence[Proposal], pieces: Sequence[_Piece], pricing: Pricing) -> tuple[Proposal, ...]:
+def _plan(
+    edits: Sequence[Proposal], pieces: Sequence[_Piece], pricing: PricingContext
+) -> tuple[Proposal, ...]:
     """Return the proposals, restricted to these pieces, in the order of `edits`."""
     plan: list[Proposal] = []
     for at, edit in enumerate(edits):

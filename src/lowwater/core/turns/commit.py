@@ -1,46 +1,36 @@
-"""Committing the outcome of a decision: a compaction becomes a ledger entry and an event, anything else an event that says why not."""
+"""Committing a compaction: it becomes a ledger entry and an event, or, if the view did not get smaller, an event that says so."""
 
 from collections.abc import Sequence
 
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.decisions import Compact, DecisionContext, Fact, Past, Reason
 from lowwater.core.entries import Compacted, Edit, PreambleChanged
-from lowwater.core.events import Compaction, Event, Phase, Skip
-from lowwater.core.ledger import Ledger
-from lowwater.core.mechanisms.editing import edit
+from lowwater.core.events import Compaction, Phase, Skip
+from lowwater.core.ledger import next_compaction_number
+from lowwater.core.mechanisms.edits import edit
 from lowwater.core.mechanisms.reasoning import strip_behind
 from lowwater.core.messages import Text
-from lowwater.core.policies.history import after_compaction, after_failure, after_summary
-from lowwater.core.turns.compaction import REPLACING, CompactionResult, CompactionWork, tokens_of
+from lowwater.core.policies.safety_rules import after_compaction, after_failure, after_summary
+from lowwater.core.turns.arrival import NOTE, with_note
+from lowwater.core.turns.compaction import REPLACING, CompactionResult, CompactionWork
 from lowwater.core.turns.costs import both, cost_of_summaries, prompt_tokens_of, with_price
-from lowwater.core.turns.state import Setup, State, Totals
-from lowwater.core.turns.summaries import SummarizerBackoff
+from lowwater.core.turns.state import Acted, Setup, State, SummarizerBackoff
 from lowwater.core.turns.thinking import (
     drops_thinking,
     first_unbound,
     restore_opening_thinking,
     unbound_behind,
 )
-from lowwater.core.view import Edited, Item, Original, parts_of, view_items
-
-NOTE = "Note: earlier turns of this conversation were compacted; a summary stands where they were."
-"""What a policy with `note_in_system` appends to the system prompt, once."""
-_NOTE_BLOCK = msgspec.json.encode({"type": "text", "text": NOTE})
-
-
-class Acted(Struct, frozen=True, kw_only=True):
-    """The state after a decision was carried out, and the events to report."""
-
-    state: State
-    events: tuple[Event, ...]
-
-    @property
-    def compaction(self) -> Compaction | None:
-        """The compaction among the events, if there was one."""
-        return next((event for event in self.events if isinstance(event, Compaction)), None)
+from lowwater.core.view import (
+    Edited,
+    Item,
+    Original,
+    shown_parts,
+    tokens_of_items,
+    view_items,
+)
 
 
 class _NewView(Struct, frozen=True, kw_only=True):
@@ -50,7 +40,7 @@ class _NewView(Struct, frozen=True, kw_only=True):
     system: bytes
     preamble_tokens: int
     first_changed: int
-    noted: bool
+    has_system_note: bool
     unbound: int | None
     """Thinking in messages above this number is invalid but left in, because the provider is asked to drop it; None if there is none."""
 
@@ -69,13 +59,13 @@ def commit(
     decision = replace(decision, because=actual_reason(decision.because, result, prompt=work.prompt))
     state = replace(
         state,
-        standing=_backoff(state, result, now.at),
+        summarizer_backoff=_backoff(state, result, now.at),
         decision=decision,
         rejected=result.rejected,
     )
     new_view = _new_view(state, result, work, setup)
     event = _event(state, result, work, new_view, decision.because)
-    event = replace(event, cost=cost_of_summaries(state, result, setup, work))
+    event = replace(event, cost=cost_of_summaries(state, setup, result.written, lost=result.lost, at=work.at))
     state = replace(state, totals=state.totals.paid(event.cost, for_summaries=True))
     if not result.changed or event.reclaimed <= 0:
         facts: dict[str, Fact] = {"prompt": now.prompt, "wanted": decision.because.code}
@@ -86,18 +76,18 @@ def commit(
             rejected=result.rejected,
             summary_prompts=event.summary_prompts,
         )
-        state = replace(state, ahead=both(state.ahead, event.cost))
+        state = replace(state, uncharged_summary_cost=both(state.uncharged_summary_cost, event.cost))
         return Acted(state=replace(state, past=after_compaction(now, decision, prompt=None)), events=(skip,))
     event = with_price(event, state, setup)
-    bought = _with_surcharge(state.bought, event)
-    # Summaries that were prefetched are billed to the compaction that uses them, but do not make the next call cost more.
+    surcharge = _with_surcharge(state.compaction_surcharge, event)
+    # Summaries that were prefetched or came to nothing are billed to the next compaction, but do not make the next call cost more.
     event = replace(
         event,
-        cost=both(event.cost, state.ahead),
-        summary_prompts=event.summary_prompts + state.ahead_prompts,
+        cost=both(event.cost, state.uncharged_summary_cost),
+        summary_prompts=event.summary_prompts + state.unreported_summary_prompts,
     )
     ledger = state.ledger.append(
-        Compacted(at=now.at, mechanisms=event.mechanisms, stands=view_items(new_view.items))
+        Compacted(at=now.at, mechanisms=event.mechanisms, items=view_items(new_view.items))
     )
     view = ledger.view
     if new_view.system != view.system:
@@ -109,20 +99,15 @@ def commit(
         state,
         ledger=ledger,
         past=after_compaction(now, decision, prompt=event.after),
-        totals=totals_after(state.totals, event, summaries=result.summaries),
-        bought=bought,
-        ahead=0,
-        ahead_prompts=0,
-        last=event,
-        noted=new_view.noted,
-        unbound=new_view.unbound,
+        totals=state.totals.with_compaction(event, summaries=result.summaries),
+        compaction_surcharge=surcharge,
+        uncharged_summary_cost=0,
+        unreported_summary_prompts=0,
+        last_compaction=event,
+        has_system_note=new_view.has_system_note,
+        thinking_unbound_above=new_view.unbound,
     )
     return Acted(state=committed, events=(event,))
-
-
-def record_skip(state: State, because: Reason, now: DecisionContext) -> Acted:
-    """Report why the view is left as it is."""
-    return Acted(state=state, events=(Skip(at=now.at, because=because, prompt=now.prompt),))
 
 
 def actual_reason(because: Reason, result: CompactionResult, *, prompt: int) -> Reason:
@@ -142,7 +127,7 @@ def _past_after(past: Past, result: CompactionResult, work: CompactionWork) -> P
 
 def _backoff(state: State, result: CompactionResult, at: float) -> SummarizerBackoff:
     """Return where the ladder of summarizers begins after this compaction."""
-    backoff = state.standing.at(at).after(low=result.low, now=at)
+    backoff = state.summarizer_backoff.at(at).after(low=result.low, now=at)
     return replace(backoff, no_block_since=at) if result.no_block else backoff
 
 
@@ -150,12 +135,12 @@ def _new_view(state: State, result: CompactionResult, work: CompactionWork, setu
     """Return the view with the note if one is due, and without thinking that was bound to a prefix that changed."""
     items, view = list(result.items), state.ledger.view
     system, tokens = view.system, view.preamble_tokens
-    if setup.preset.note_in_system and not state.noted:
+    if setup.preset.note_in_system and not state.has_system_note:
         items, system = with_note_in_message(items, setup), with_note(system)
         tokens = setup.size_preamble(system, view.tools)
     adds_note = system != view.system or items[:1] != list(result.items[:1])
     first = 0 if adds_note else result.first_changed
-    unbound = state.unbound
+    unbound = state.thinking_unbound_above
     if state.binds_thinking:
         unbound_from = first if adds_note else first_unbound(work.request.items, items, first, state.model)
         if drops_thinking(state, setup):
@@ -168,7 +153,7 @@ def _new_view(state: State, result: CompactionResult, work: CompactionWork, setu
         system=system,
         preamble_tokens=tokens,
         first_changed=first,
-        noted=state.noted or adds_note,
+        has_system_note=state.has_system_note or adds_note,
         unbound=unbound,
     )
 
@@ -177,7 +162,7 @@ def _event(
     state: State, result: CompactionResult, work: CompactionWork, new_view: _NewView, because: Reason
 ) -> Compaction:
     """Return the event that reports the compaction, without its cost."""
-    left = new_view.preamble_tokens + tokens_of(new_view.items)
+    left = new_view.preamble_tokens + tokens_of_items(new_view.items)
     after = work.size(new_view.items) + work.scaled(
         new_view.preamble_tokens - state.ledger.view.preamble_tokens
     )
@@ -198,7 +183,7 @@ def _event(
         items_before=len(work.request.items),
         items_after=len(new_view.items),
         first_changed=new_view.first_changed,
-        disturbed=work.scaled(tokens_of(new_view.items[new_view.first_changed :])),
+        disturbed=work.scaled(tokens_of_items(new_view.items[new_view.first_changed :])),
         summary_tokens=result.summary_tokens,
         summarizer=result.judged.written.by if result.judged else "",
         score=result.judged.verdict.score if result.judged else None,
@@ -215,55 +200,11 @@ def _scaled_down(phases: Sequence[Phase], prompt: int) -> tuple[Phase, ...]:
     return tuple(replace(phase, removed=phase.removed * prompt // total) for phase in phases)
 
 
-def _with_surcharge(bought: int | None, event: Compaction) -> int | None:
+def _with_surcharge(surcharge: int | None, event: Compaction) -> int | None:
     """Return by how much compactions make the next call more expensive, this one included; summaries are billed separately."""
-    if bought is None or event.price is None or event.cost is None:
+    if surcharge is None or event.price is None or event.cost is None:
         return None
-    return bought + event.price - event.cost
-
-
-def totals_after(totals: Totals, event: Compaction, *, summaries: int) -> Totals:
-    """Return the totals after one more compaction."""
-    earliest = totals.earliest_changed
-    return replace(
-        totals,
-        compactions=totals.compactions + 1,
-        prunes=totals.prunes + (not summaries),
-        summaries=totals.summaries + summaries,
-        summary_tokens=totals.summary_tokens + event.summary_tokens,
-        reclaimed=totals.reclaimed + event.reclaimed,
-        earliest_changed=event.first_changed if earliest is None else min(earliest, event.first_changed),
-    )
-
-
-def next_compaction_number(ledger: Ledger) -> int:
-    """Return the number of the next compaction; the checkpoint before it has the same number."""
-    return 1 + sum(saved.kind == "compacted" for saved in ledger.saved)
-
-
-# The note in the system prompt
-
-
-def with_note(system: bytes) -> bytes:
-    """Return a system prompt, as the JSON of a request, with the note at its end; an empty one stays empty."""
-    if system[:1] == b'"':
-        text = msgspec.json.decode(system, type=str)
-        return msgspec.json.encode(f"{text}\n\n{NOTE}") if text and not text.endswith(NOTE) else system
-    if system[:1] == b"[":
-        blocks = msgspec.json.decode(system, type=list[Raw])
-        is_there = any(bytes(block) == _NOTE_BLOCK for block in blocks)
-        return msgspec.json.encode([*blocks, Raw(_NOTE_BLOCK)]) if blocks and not is_there else system
-    return system
-
-
-def without_note(system: bytes) -> bytes:
-    """Return a system prompt without the note."""
-    if system[:1] == b'"':
-        return msgspec.json.encode(msgspec.json.decode(system, type=str).removesuffix(f"\n\n{NOTE}"))
-    if system[:1] == b"[":
-        blocks = msgspec.json.decode(system, type=list[Raw])
-        return msgspec.json.encode([block for block in blocks if bytes(block) != _NOTE_BLOCK])
-    return system
+    return surcharge + event.price - event.cost
 
 
 def with_note_in_message(items: Sequence[Item], setup: Setup) -> list[Item]:
@@ -271,7 +212,7 @@ def with_note_in_message(items: Sequence[Item], setup: Setup) -> list[Item]:
     first = items[0] if items else None
     if not isinstance(first, Original | Edited) or first.message.role not in {"system", "developer"}:
         return list(items)
-    texts = [(path, part) for path, part in parts_of(first) if isinstance(part, Text)]
+    texts = [(path, part) for path, part in shown_parts(first) if isinstance(part, Text)]
     if not texts:
         return list(items)
     path, part = texts[-1]

@@ -8,26 +8,25 @@ from msgspec.structs import replace
 
 from lowwater.core.decisions import Compact, scaled
 from lowwater.core.events import Mode, Phase, Rejected
-from lowwater.core.groups import Span
 from lowwater.core.mechanisms import condense, dedupe, elide, images, native, reasoning, summarize, truncate
-from lowwater.core.mechanisms.editing import EditContext
-from lowwater.core.mechanisms.registry import EVERYTHING, ProposalRequest, apply_checked, propose, wall_limit
-from lowwater.core.mechanisms.spans import numbers_in, replace_span, request_for
+from lowwater.core.mechanisms.mechanism import SQUEEZE, EditContext, ProposalRequest
+from lowwater.core.mechanisms.registry import EVERYTHING, apply_checked, propose, wall_limit
+from lowwater.core.mechanisms.spans import numbers_of_items, replace_span, request_for
+from lowwater.core.messages import Span
 from lowwater.core.proposals import Proposal
 from lowwater.core.summary.request import Judged, SummaryRequest, Written
-from lowwater.core.turns.effects import Outcome, Summarize
-from lowwater.core.turns.state import PrefetchedSummary
+from lowwater.core.turns.effects import Summarize, SummaryOutcome
+from lowwater.core.turns.state import Ladder, PrefetchedSummary
 from lowwater.core.turns.summaries import (
     OVERSHOOT,
     UNREACHABLE,
-    Ladder,
     Need,
     ObtainedSummary,
     ask_for_block,
     need_for,
     obtain,
 )
-from lowwater.core.view import Item
+from lowwater.core.view import Item, first_difference, tokens_of_items
 
 _PASSES = frozenset({condense.LEAF, condense.CONDENSE})
 """The mechanisms that summarise one chunk at a time, and can be repeated."""
@@ -48,7 +47,7 @@ class CompactionWork(Struct, frozen=True, kw_only=True):
     """The size of the prompt before the compaction, in the model's tokens."""
     at: float
     ladder: Ladder = Ladder()
-    parked: PrefetchedSummary | None = None
+    prefetched_summary: PrefetchedSummary | None = None
     """A prefetched summary that may be used now."""
     focus: str = ""
     by_hand: bool = False
@@ -62,7 +61,7 @@ class CompactionWork(Struct, frozen=True, kw_only=True):
 
     def size(self, items: Sequence[Item]) -> int:
         """Return the size of the prompt with these items instead, in the model's tokens."""
-        return self.prompt - self.scaled(tokens_of(self.request.items) - tokens_of(items))
+        return self.prompt - self.scaled(tokens_of_items(self.request.items) - tokens_of_items(items))
 
     def scaled(self, counted: int) -> int:
         """Return counted tokens as the model's tokens."""
@@ -70,7 +69,9 @@ class CompactionWork(Struct, frozen=True, kw_only=True):
 
     def phase(self, mechanism: str, before: Sequence[Item], after: Sequence[Item]) -> Phase:
         """Return the record of what a mechanism removed."""
-        return Phase(mechanism=mechanism, removed=self.scaled(tokens_of(before) - tokens_of(after)))
+        return Phase(
+            mechanism=mechanism, removed=self.scaled(tokens_of_items(before) - tokens_of_items(after))
+        )
 
 
 class CompactionResult(Struct, frozen=True, kw_only=True):
@@ -108,7 +109,9 @@ class CompactionResult(Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(phase.mechanism for phase in self.phases))
 
 
-def carry_out(work: CompactionWork, decision: Compact) -> Generator[Summarize, Outcome, CompactionResult]:
+def carry_out(
+    work: CompactionWork, decision: Compact
+) -> Generator[Summarize, SummaryOutcome, CompactionResult]:
     """Prune, check whether that is enough, and only then summarise (docs/specification.md: C, D); squeeze at the end if planned.
 
     If no pruning can be enough, messages that the summary will replace are not pruned, unless it turns out that there is none.
@@ -117,7 +120,7 @@ def carry_out(work: CompactionWork, decision: Compact) -> Generator[Summarize, O
     edits = [
         proposal
         for proposal in decision.proposals
-        if proposal.mechanism not in REPLACING and proposal.mechanism != truncate.SQUEEZE
+        if proposal.mechanism not in REPLACING and proposal.mechanism != SQUEEZE
     ]
     spans = [proposal for proposal in decision.proposals if proposal.mechanism in REPLACING]
     least = _size_of_unedited(work, edits)
@@ -125,11 +128,11 @@ def carry_out(work: CompactionWork, decision: Compact) -> Generator[Summarize, O
     result = prune(work, _outside(edits, spans) if summary_first else edits)
     if not (result.changed and work.size(result.items) <= decision.enough):
         result = yield from replace_spans(work, result, spans, enough=decision.enough)
-    if summary_first and tokens_of(result.items) >= least:
+    if summary_first and tokens_of_items(result.items) >= least:
         result = _smaller(result, prune(work, edits), at=work.at)
-    if any(proposal.mechanism == truncate.SQUEEZE for proposal in decision.proposals):
+    if any(proposal.mechanism == SQUEEZE for proposal in decision.proposals):
         result = squeeze_to_fit(work, result, fit=decision.fit)
-    if tokens_of(result.items) < tokens_of(work.request.items):
+    if tokens_of_items(result.items) < tokens_of_items(work.request.items):
         return result
     return CompactionResult(
         items=tuple(work.request.items),
@@ -146,7 +149,7 @@ def _size_of_unedited(work: CompactionWork, edits: Sequence[Proposal]) -> int:
     """Return the counted size of the items that no edit touches: pruning cannot leave less."""
     items = work.request.items
     touched = {target.item for proposal in edits for target in proposal.targets}
-    return tokens_of(items) - sum(items[at].tokens for at in touched)
+    return tokens_of_items(items) - sum(items[at].tokens for at in touched)
 
 
 def _is_summary_certain(
@@ -162,8 +165,8 @@ def _is_summary_certain(
         return False
     span, items = spans[0].span, work.request.items
     assert span is not None
-    removed = tokens_of(items) - least
-    left = tokens_of(items[span.start : span.stop]) - removed
+    removed = tokens_of_items(items) - least
+    left = tokens_of_items(items[span.start : span.stop]) - removed
     return work.prompt - work.scaled(removed) > enough and left > _longest_summary(work, spans[0])
 
 
@@ -182,7 +185,7 @@ def _outside(edits: Sequence[Proposal], spans: Sequence[Proposal]) -> list[Propo
 
 def _smaller(result: CompactionResult, pruned: CompactionResult, *, at: float) -> CompactionResult:
     """Return the smaller of two results, a summary's and pruning's, with what was learned and billed for the first."""
-    if not pruned.changed or tokens_of(pruned.items) > tokens_of(result.items):
+    if not pruned.changed or tokens_of_items(pruned.items) > tokens_of_items(result.items):
         return result
     failed_at = at if result.summaries and result.failed_at is None else result.failed_at
     return replace(
@@ -204,7 +207,7 @@ def prune(work: CompactionWork, proposals: Sequence[Proposal]) -> CompactionResu
     phases: list[Phase] = []
     for proposal in proposals:
         edited = _edit(work, items, proposal)
-        if tokens_of(edited) < tokens_of(items):
+        if tokens_of_items(edited) < tokens_of_items(items):
             phases.append(work.phase(proposal.mechanism, items, edited))
             items = edited
     is_enough_to_count = work.prompt - work.size(items) >= work.request.limits.minimum_prune
@@ -243,21 +246,21 @@ def squeeze_to_fit(work: CompactionWork, result: CompactionResult, *, fit: int) 
     over = work.size(result.items) - fit
     if over <= 0:
         return result
-    tokens = tokens_of(result.items) - max(1, ceil(over / max(work.request.scale, _LEAST_SCALE)))
+    tokens = tokens_of_items(result.items) - max(1, ceil(over / max(work.request.scale, _LEAST_SCALE)))
     items = truncate.squeeze(result.items, work.context, tokens=tokens)
-    if tokens_of(items) >= tokens_of(result.items):
+    if tokens_of_items(items) >= tokens_of_items(result.items):
         return result
     return replace(
         result,
         items=tuple(items),
-        phases=(*result.phases, work.phase(truncate.SQUEEZE, result.items, items)),
+        phases=(*result.phases, work.phase(SQUEEZE, result.items, items)),
         first_changed=first_difference(work.request.items, items),
     )
 
 
 def replace_spans(
     work: CompactionWork, result: CompactionResult, planned: Sequence[Proposal], *, enough: int
-) -> Generator[Summarize, Outcome, CompactionResult]:
+) -> Generator[Summarize, SummaryOutcome, CompactionResult]:
     """Replace spans by summaries as planned; passes are repeated until the prompt is down to `enough`, if that is set.
 
     Replacing a span shifts the indexes of all later items, so every proposal but the first is made anew.
@@ -284,7 +287,7 @@ def _propose_again(work: CompactionWork, items: Sequence[Item], mechanism: str) 
 
 def _replace_by_summary(
     work: CompactionWork, before: CompactionResult, proposal: Proposal
-) -> Generator[Summarize, Outcome, CompactionResult]:
+) -> Generator[Summarize, SummaryOutcome, CompactionResult]:
     """Replace a span by a summary of its original messages; if there is none, return what was reached before.
 
     A prefetched summary that fits is used without a call. Summarizers that failed in this compaction are not asked again.
@@ -294,10 +297,10 @@ def _replace_by_summary(
     span, items = proposal.span, before.items
     assert span is not None
     context = work.context
-    parked = work.parked if proposal.mechanism in _WHOLE else None
+    prefetched = work.prefetched_summary if proposal.mechanism in _WHOLE else None
     request = _summary_request(work, items, proposal)
-    if parked is not None and parked.answers(request):
-        obtained = ObtainedSummary(judged=parked.judged)
+    if prefetched is not None and prefetched.answers(request):
+        obtained = ObtainedSummary(judged=prefetched.judged)
     else:
         ladder = work.ladder if before.failed_at is None else replace(work.ladder, rungs=0)
         obtained = yield from obtain(need_for_proposal(work, items, proposal), ladder, at=work.at)
@@ -309,7 +312,7 @@ def _replace_by_summary(
     text = obtained.judged.written.text
     depth = condense.depth_of(items, span) if proposal.mechanism == condense.CONDENSE else 1
     shorter = replace_span(items, span, text, context, depth=depth)
-    if tokens_of(shorter) >= tokens_of(items):
+    if tokens_of_items(shorter) >= tokens_of_items(items):
         return replace(before, failed_at=work.at if failed_at is None else failed_at, low=low)
     return replace(
         _with_span_replaced(work, before, proposal, shorter, obtained.judged), failed_at=failed_at, low=low
@@ -318,7 +321,7 @@ def _replace_by_summary(
 
 def _replace_by_block(
     work: CompactionWork, before: CompactionResult, proposal: Proposal
-) -> Generator[Summarize, Outcome, CompactionResult]:
+) -> Generator[Summarize, SummaryOutcome, CompactionResult]:
     """Have the provider replace a span by a compaction block; if no usable block comes, ask for a summary as usual.
 
     The provider is shown the view before this compaction's edits, because that is cached and complete.
@@ -331,7 +334,7 @@ def _replace_by_block(
         before = _with_bill(before, obtained)
         if obtained.judged is not None:
             shorter = native.put_block(before.items, span, obtained.judged.written.block, work.context)
-            if tokens_of(shorter) < tokens_of(before.items):
+            if tokens_of_items(shorter) < tokens_of_items(before.items):
                 return _with_span_replaced(work, before, proposal, shorter, obtained.judged)
         before = replace(before, no_block=True)
         if any(rejected.code in UNREACHABLE for rejected in obtained.rejected):
@@ -380,10 +383,10 @@ def need_for_proposal(work: CompactionWork, items: Sequence[Item], proposal: Pro
     assert span is not None
     return need_for(
         _summary_request(work, items, proposal),
-        replaces=tokens_of(items[span.start : span.stop]),
+        replaces=tokens_of_items(items[span.start : span.stop]),
         tokenizer=work.context.tokenizer,
         must=work.at_wall,
-        handles=numbers_in(items[span.start : span.stop]),
+        handles=numbers_of_items(items[span.start : span.stop]),
     )
 
 
@@ -418,14 +421,3 @@ def _longest_summary(work: CompactionWork, proposal: Proposal) -> float:
     """Return the length of the longest summary that would be accepted for this proposal, in counted tokens."""
     assert proposal.span is not None
     return OVERSHOOT * _budget(work, work.request.items, proposal.span, proposal.mechanism)
-
-
-def first_difference(before: Sequence[Item], after: Sequence[Item]) -> int:
-    """Return the index of the first item that differs."""
-    pairs = enumerate(zip(before, after, strict=False))
-    return next((index for index, (old, new) in pairs if old is not new), min(len(before), len(after)))
-
-
-def tokens_of(items: Sequence[Item]) -> int:
-    """Return the size of these items in counted tokens."""
-    return sum([item.tokens for item in items])

@@ -11,8 +11,7 @@ from lowwater.core.models.model import TOKENS_PER_PRICE, Model
 from lowwater.core.models.registry import Registry
 from lowwater.core.summary.request import Written
 from lowwater.core.turns.cache import lifetime_of, marks_of, prompt_layout, removed_from, warmth_of
-from lowwater.core.turns.compaction import CompactionResult, CompactionWork
-from lowwater.core.turns.state import Call, Setup, State
+from lowwater.core.turns.state import PendingCall, Setup, State
 
 _PRICED = frozenset({"listed", "resold"})
 """How a model must have been matched for its prices to be its own, and not those of a similar name."""
@@ -49,19 +48,19 @@ def side_call_record(state: State, response: Response, at: float) -> TurnRecord:
     )
 
 
-def _cost_uncompacted(call: Call, used: Usage | None, cost: int | None) -> int | None:
+def _cost_uncompacted(call: PendingCall, used: Usage | None, cost: int | None) -> int | None:
     """Return what a call would have cost if nothing had ever been compacted.
 
     That is its cost without the surcharge of compactions just before it, but with all removed tokens in its prompt.
     """
     extra = _cost_of_carrying(used, call.removed_before, call.model, call.at)
-    if used is None or extra is None or cost is None or call.bought is None:
+    if used is None or extra is None or cost is None or call.compaction_surcharge is None:
         return None
     # The surcharge is a forecast and the cost is a bill, so their difference may be too small. It is at least the price of the
     # longer prompt with all of it read from the cache.
     read = Usage(cache_read=used.prompt + call.removed, output=used.output)
     least = cost_of(read, call.model, call.at) or 0
-    return max(cost - call.bought + extra, min(least, cost + extra))
+    return max(cost - call.compaction_surcharge + extra, min(least, cost + extra))
 
 
 def _cost_of_carrying(used: Usage | None, removed: int, model: Model, at: float) -> int | None:
@@ -91,9 +90,9 @@ def with_price(event: Compaction, state: State, setup: Setup) -> Compaction:
         return event
     hit = hit_after = 0
     if state.belief.boundaries:
-        laid = prompt_layout(state, setup)
-        warm = warmth_of(state, laid.layout, event.at)
-        hit, hit_after = warm.expected(), warm.expected(laid.starts()[event.first_changed])
+        current = prompt_layout(state, setup)
+        warm = warmth_of(state, current.layout, event.at)
+        hit, hit_after = warm.expected(), warm.expected(current.starts()[event.first_changed])
     bought = price_of(
         before,
         after,
@@ -117,13 +116,13 @@ def cost_of_answer(state: State, response: Response) -> int | None:
 
 
 def cost_of_summaries(
-    state: State, result: CompactionResult, setup: Setup, work: CompactionWork
+    state: State, setup: Setup, written: Iterable[Written], *, lost: bool, at: float
 ) -> int | None:
-    """Return what a compaction's calls for summaries cost, useless ones included."""
-    if result.lost:
+    """Return what calls for summaries cost, useless ones included; `lost` if one failed that may have been billed."""
+    if lost:
         return None
     models = (state.model, *setup.chain.models, *(model for model in setup.summary_models if model))
-    return cost_of_written(result.written, Registry(models), work.at)
+    return cost_of_written(written, Registry(models), at)
 
 
 def cost_of_written(summaries: Iterable[Written], registry: Registry, at: float) -> int | None:

@@ -1,4 +1,4 @@
-"""Effects: what a turn needs from outside the core, as values; `session/driver.py` carries them out."""
+"""Effects: what a turn needs from outside the core, as values; `session/turns.py` carries them out."""
 
 from collections.abc import Callable, Generator
 from typing import Any, Literal, TypeVar
@@ -19,7 +19,7 @@ class Summarize(Struct, frozen=True, kw_only=True):
     rung: int
     ledger: Ledger | None = None
     """The ledger as this turn has changed it so far, which is not stored yet; None if the stored one is current."""
-    rides: bool = False
+    extends_last_request: bool = False
     """The cheapest way to ask is to extend the last request, whose prefix is cached."""
     upto: int = 0
     """How many items from the start of the view the provider is to compact by itself; 0 if a text is wanted."""
@@ -28,17 +28,17 @@ class Summarize(Struct, frozen=True, kw_only=True):
 
 
 class Failure(Struct, frozen=True, kw_only=True):
-    """A summarizer gave no summary; `said` never contains text of a message."""
+    """A summarizer gave no summary; `error` never contains text of a message."""
 
     kind: FailureKind
-    said: str = ""
+    error: str = ""
     at: float = 0.0
     """When the failure was known."""
     usage: Usage | None = None
     """The usage of an answer that contained no summary, if there was one."""
 
 
-Outcome = Written | Failure
+SummaryOutcome = Written | Failure
 
 
 class Announce(Struct, frozen=True, kw_only=True):
@@ -56,4 +56,4 @@ class Perform(Struct, frozen=True, kw_only=True):
 Effect = Summarize | Announce | Perform
 T = TypeVar("T")
 Steps = Generator[Effect, Any, T]
-"""A turn as a generator: it yields effects and is sent their results; for a Summarize that is an Outcome."""
+"""A turn as a generator: it yields effects and is sent their results; for a Summarize that is a SummaryOutcome."""

@@ -1,7 +1,7 @@
 """Prefetching a summary in idle time, so that it is ready when it can be used cheaply or is needed at once.
 
 A summary costs least right after a call, when its request can extend a warm cached prefix; replacing messages costs least
-when the cache is cold. Prefetching does each at its time: the summary is written now, and parked until a policy buys it or a
+when the cache is cold. Prefetching does each at its time: the summary is written now, and kept until a policy buys it or a
 size forces it.
 """
 
@@ -11,15 +11,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.mechanisms.registry import propose_summaries
-from lowwater.core.policies.history import after_failure, after_summary
-from lowwater.core.policies.safety import cool_down_left, decide, final_without_proposals
+from lowwater.core.policies.safety_rules import (
+    after_failure,
+    after_summary,
+    cool_down_left,
+    decide,
+    final_without_proposals,
+)
 from lowwater.core.proposals import Proposal
-from lowwater.core.turns.candidates import candidate_plans
-from lowwater.core.turns.compaction import CompactionResult, CompactionWork, need_for_proposal
+from lowwater.core.turns.candidates import candidate_plans, suffices
+from lowwater.core.turns.compact import order_ladder
+from lowwater.core.turns.compaction import CompactionWork, need_for_proposal
 from lowwater.core.turns.costs import both, cost_of_summaries, prompt_tokens_of
-from lowwater.core.turns.decision_context import DecisionInputs, decision_context, order_ladder, suffices
-from lowwater.core.turns.effects import Outcome, Summarize
-from lowwater.core.turns.state import PrefetchedSummary, Setup, State
+from lowwater.core.turns.decision_context import DecisionInputs, decision_context
+from lowwater.core.turns.effects import Summarize, SummaryOutcome
+from lowwater.core.turns.state import PrefetchedSummary, Setup, State, drop_stale, is_prefetched
 from lowwater.core.turns.summaries import obtain
 
 _TURNS_AHEAD = 10
@@ -29,10 +35,10 @@ _SHARE_OF_PRICE = 0.5
 
 
 class PrefetchOutcome(Struct, frozen=True, kw_only=True):
-    """The outcome of prefetching: a summary to park, or none, and what it cost."""
+    """The outcome of prefetching: a summary to keep, or none, and what it cost."""
 
     at: float
-    parked: PrefetchedSummary | None
+    prefetched_summary: PrefetchedSummary | None
     cost: int | None
     """Nano-dollars; None if not known."""
     prompts: int = 0
@@ -44,13 +50,13 @@ class PrefetchOutcome(Struct, frozen=True, kw_only=True):
 
 def prefetch_summary(
     state: State, setup: Setup, at: float
-) -> Generator[Summarize, Outcome, PrefetchOutcome | None]:
-    """Ask for a summary of the middle, unless one is parked or this one is not likely to be used.
+) -> Generator[Summarize, SummaryOutcome, PrefetchOutcome | None]:
+    """Ask for a summary of the middle, unless there is one or this one is not likely to be used.
 
     The state changes only when `settle` is given the outcome. A summary without a model is never prefetched: it is made when
     it is needed.
     """
-    ladder = setup.ladder(state.standing.at(at))
+    ladder = setup.ladder(state.summarizer_backoff.at(at))
     if not ladder.asked or is_prefetched(state) or cool_down_left(state.past, at):
         return None
     inputs = decision_context(state, setup, at)
@@ -66,10 +72,9 @@ def prefetch_summary(
     need = need_for_proposal(work, inputs.request.items, offer)
     obtained = yield from obtain(need, work.ladder, at=at)
     request, judged = need.request, obtained.judged
-    spent = CompactionResult(items=(), written=obtained.written, lost=obtained.lost)
-    parked = None
+    summary = None
     if judged is not None and obtained.failed_at is None:
-        parked = PrefetchedSummary(
+        summary = PrefetchedSummary(
             span=offer.span,
             numbers=request.numbers,
             previous=request.previous,
@@ -79,8 +84,8 @@ def prefetch_summary(
         )
     return PrefetchOutcome(
         at=at,
-        parked=parked,
-        cost=cost_of_summaries(state, spent, setup, work),
+        prefetched_summary=summary,
+        cost=cost_of_summaries(state, setup, obtained.written, lost=obtained.lost, at=at),
         prompts=prompt_tokens_of(obtained.written),
         failed_at=obtained.failed_at,
         low=obtained.low,
@@ -93,7 +98,7 @@ def _is_expected(inputs: DecisionInputs, offer: Proposal, setup: Setup) -> bool:
     if not now.enabled:
         return False
     for turns in (0, _TURNS_AHEAD):
-        then = replace(now, prompt=now.prompt + round(turns * now.growth), market=None)
+        then = replace(now, prompt=now.prompt + round(turns * now.growth), candidates=None)
         forced = not final_without_proposals(decide(then, setup.settings, policy=setup.policy), then)
         if forced and suffices(replace(inputs, now=then), offer):
             return True
@@ -105,25 +110,17 @@ def _is_expected(inputs: DecisionInputs, offer: Proposal, setup: Setup) -> bool:
 
 def settle(state: State, outcome: PrefetchOutcome) -> State:
     """Return the state with a prefetched summary and its cost; if the summary went stale meanwhile, it is only paid for."""
-    failed_at, parked = outcome.failed_at, outcome.parked
+    failed_at, summary = outcome.failed_at, outcome.prefetched_summary
     past = after_summary(state.past) if failed_at is None else after_failure(state.past, at=failed_at)
     state = replace(
         state,
         past=past,
-        standing=state.standing.at(outcome.at).after(low=outcome.low, now=outcome.at),
+        summarizer_backoff=state.summarizer_backoff.at(outcome.at).after(low=outcome.low, now=outcome.at),
         totals=state.totals.paid(outcome.cost, for_summaries=True),
-        ahead=both(state.ahead, outcome.cost),
-        ahead_prompts=state.ahead_prompts + outcome.prompts,
+        uncharged_summary_cost=both(state.uncharged_summary_cost, outcome.cost),
+        unreported_summary_prompts=state.unreported_summary_prompts + outcome.prompts,
     )
     # There is something new to buy, so the next turn has to look at all candidates.
-    return state if parked is None else drop_stale(replace(state, parked=parked, rest=None))
-
-
-def is_prefetched(state: State) -> bool:
-    """Return whether a summary is parked that still fits the view."""
-    return state.parked is not None and state.parked.fits(state.ledger.view.items)
-
-
-def drop_stale(state: State) -> State:
-    """Return the state without a parked summary whose messages have changed or are summarised already."""
-    return state if state.parked is None or is_prefetched(state) else replace(state, parked=None)
+    if summary is None:
+        return state
+    return drop_stale(replace(state, prefetched_summary=summary, recheck_backoff=None))

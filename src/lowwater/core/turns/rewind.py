@@ -7,17 +7,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.cache.belief import Belief
-from lowwater.core.costs.rent import Meter
+from lowwater.core.costs.prices import Meter
 from lowwater.core.decisions import Past
 from lowwater.core.entries import Checkpointed, ModelChanged, PreambleChanged, Rewound
 from lowwater.core.ledger import Ledger, Saved
 from lowwater.core.models.model import Model
-from lowwater.core.policies.history import after_switch
-from lowwater.core.turns.arrival import with_newest_user
+from lowwater.core.policies.safety_rules import after_switch
+from lowwater.core.turns.arrival import with_newest_user, with_note, without_note
 from lowwater.core.turns.cache import removed_from
-from lowwater.core.turns.commit import with_note, without_note
-from lowwater.core.turns.state import Route, Setup, State, Totals
-from lowwater.core.turns.summaries import SummarizerBackoff
+from lowwater.core.turns.state import Route, Setup, State, SummarizerBackoff, Totals
 from lowwater.core.turns.thinking import unbind
 from lowwater.core.view import Original
 from lowwater.errors import BadInput
@@ -100,8 +98,8 @@ def rewind(state: State, to: str | int, setup: Setup, *, discard_later: bool, at
         state,
         ledger=state.ledger.append(Rewound(at=at, to=position, discard_later=discard_later)),
         meter=state.meter.restarted(),
-        rest=None,
-        held_until=state.totals.turns + _HELD_CALLS,
+        recheck_backoff=None,
+        paused_until=state.totals.turns + _HELD_CALLS,
     )
     state = with_newest_user(_with_note_if_compacted(state, setup, at), setup, at)
     view = state.ledger.view
@@ -113,14 +111,14 @@ def _with_note_if_compacted(state: State, setup: Setup, at: float) -> State:
     """Return the state with the note about compacted turns if its view has any and its policy writes one; otherwise without."""
     view = state.ledger.view
     compacted = not all(isinstance(item, Original) for item in view.items)
-    if compacted == state.noted or (compacted and not setup.preset.note_in_system):
+    if compacted == state.has_system_note or (compacted and not setup.preset.note_in_system):
         return state
     system = with_note(view.system) if compacted else without_note(view.system)
     if system != view.system:
         tokens = setup.size_preamble(system, view.tools)
         entry = PreambleChanged(at=at, system=system, tools=view.tools, tokens=tokens)
         state = replace(state, ledger=state.ledger.append(entry))
-    return replace(state, noted=compacted)
+    return replace(state, has_system_note=compacted)
 
 
 def reset(state: State, setup: Setup, at: float) -> State:
@@ -131,22 +129,22 @@ def reset(state: State, setup: Setup, at: float) -> State:
     return replace(
         state,
         past=Past(),
-        standing=SummarizerBackoff(),
+        summarizer_backoff=SummarizerBackoff(),
         totals=Totals(),
-        ahead=0,
-        ahead_prompts=0,
+        uncharged_summary_cost=0,
+        unreported_summary_prompts=0,
         warned=frozenset(),
         growth=0.0,
-        growths=0,
+        growth_turns=0,
         decision=None,
-        last=None,
-        parked=None,
+        last_compaction=None,
+        prefetched_summary=None,
         belief=Belief(),
-        misjudged=None,
+        belief_error=None,
         meter=Meter(),
-        rest=None,
-        held_until=0,
-        market=None,
+        recheck_backoff=None,
+        paused_until=0,
+        candidates=None,
         call=None,
         called_at=None,
         gaps=(),
@@ -167,16 +165,18 @@ def forked(fresh: State, parent: State, *, upto: int, at: float) -> State:
         fresh,
         ledger=ledger,
         format=parent.format,
-        assumed=parent.assumed,
+        assumed_format=parent.assumed_format,
         calibration=parent.calibration if same_model else fresh.calibration,
         growth=parent.growth if same_model else 0.0,
-        growths=parent.growths if same_model else 0,
+        growth_turns=parent.growth_turns if same_model else 0,
         belief=parent.belief,
         called_at=parent.called_at,
         gaps=parent.gaps,
-        noted=parent.noted and with_note(system) == system,
+        has_system_note=parent.has_system_note and with_note(system) == system,
         binds_thinking=parent.binds_thinking or fresh.binds_thinking,
-        unbound=parent.unbound if parent.unbound is not None and parent.unbound <= count else None,
+        thinking_unbound_above=parent.thinking_unbound_above
+        if parent.thinking_unbound_above is not None and parent.thinking_unbound_above <= count
+        else None,
     )
 
 
@@ -190,11 +190,11 @@ def switch(state: State, route: Route, model: Model, *, prior: float, at: float)
         ledger=state.ledger.append(ModelChanged(at=at, model=model.name)),
         model=model,
         calibration=type(state.calibration)(prior=prior),
-        reported=0,
+        reported_prompt=0,
         growth=0.0,
-        growths=0,
+        growth_turns=0,
         past=after_switch(state.past),
         binds_thinking=state.binds_thinking or model.binds_thinking,
     )
     # The other model's cache is cold anyway, so compactions since the last call do not make its next call more expensive.
-    return replace(state, bought=0, kept_out=removed_from(state))
+    return replace(state, compaction_surcharge=0, removed_tokens=removed_from(state))

@@ -14,29 +14,27 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.api_calls import Usage
-from lowwater.core.cache.belief import Belief, BeliefError
-from lowwater.core.cache.layout import KEY_BYTES, Block, Layout, Lifetime
-from lowwater.core.costs.rent import Meter
+from lowwater.core.cache.belief import KEY_BYTES, Belief, BeliefError, Block, Layout, MarkLifetime
+from lowwater.core.costs.prices import Meter
 from lowwater.core.decisions import Candidates, Decision, Past, best_of
-from lowwater.core.events import Compaction, Rejected
-from lowwater.core.groups import Span
+from lowwater.core.events import Compaction, Event, Rejected
 from lowwater.core.ledger import Ledger
-from lowwater.core.mechanisms import summarize
-from lowwater.core.mechanisms.editing import EditContext
-from lowwater.core.mechanisms.registry import Mechanism, ProposalRequest, survey
-from lowwater.core.mechanisms.spans import offer_span, request_for
-from lowwater.core.messages import Format, Message
+from lowwater.core.mechanisms.mechanism import EditContext, Mechanism, ProposalRequest, survey
+from lowwater.core.messages import Format, Message, Span
 from lowwater.core.models.model import FallbackChain, Model
-from lowwater.core.policies.registry import Policy, preset_under
+from lowwater.core.policies.policy import Policy, preset_under
 from lowwater.core.proposals import Preset, Proposal
 from lowwater.core.stored_form import stored_as
 from lowwater.core.summary.request import Judged, SummaryRequest
-from lowwater.core.tokens.calibration import Calibration
-from lowwater.core.turns.summaries import OVERSHOOT, Ladder, SummarizerBackoff
+from lowwater.core.tokens.counting import Calibration
 from lowwater.core.view import Item, View
 from lowwater.protocols import Tokenizer
 from lowwater.settings import Settings
 
+_LOW_IN_A_ROW = 3
+"""Weak answers in a row after which the first summarizer is skipped."""
+_RECOVERS = 3_600.0
+"""Seconds after which it is asked again."""
 _RECHECK_PART = 4
 """The mechanisms are asked again after one part in so many of the calls until the nearest plan is due, because prices move."""
 _RECHECK_GROWTH = 1.03
@@ -82,6 +80,19 @@ class Totals(Struct, frozen=True, kw_only=True, rename=stored_as("totals"), forb
         part = None if self.summary_cost is None or cost is None else self.summary_cost + cost
         return replace(self, cost=total, summary_cost=part)
 
+    def with_compaction(self, event: Compaction, *, summaries: int) -> "Totals":
+        """Return the totals after one more compaction."""
+        earliest = self.earliest_changed
+        return replace(
+            self,
+            compactions=self.compactions + 1,
+            prunes=self.prunes + (not summaries),
+            summaries=self.summaries + summaries,
+            summary_tokens=self.summary_tokens + event.summary_tokens,
+            reclaimed=self.reclaimed + event.reclaimed,
+            earliest_changed=event.first_changed if earliest is None else min(earliest, event.first_changed),
+        )
+
 
 class Route(Struct, frozen=True, kw_only=True, rename=stored_as("route"), forbid_unknown_fields=True):
     """Where calls go: the model as the user spells it, and the URL of its API, empty for the provider's own."""
@@ -107,7 +118,7 @@ def _without_secrets(url: str) -> str:
     return f"{shown}#{blake2b(url.encode(errors='surrogatepass'), digest_size=8).hexdigest()}"
 
 
-class Call(Struct, frozen=True, kw_only=True):
+class PendingCall(Struct, frozen=True, kw_only=True):
     """A call under way: what was sent to which model and when, and what it should be billed.
 
     It belongs to the process that makes the call and is not stored: whatever other processes do to the session meanwhile,
@@ -117,7 +128,7 @@ class Call(Struct, frozen=True, kw_only=True):
     at: float
     layout: Layout
     expected: Usage
-    outside: int
+    newest_outside_tail: int
     """The number of the newest message that was not in the tail; 0 if all were."""
     model: Model
     counted: int
@@ -126,7 +137,7 @@ class Call(Struct, frozen=True, kw_only=True):
     """The model's tokens that compactions had removed from it."""
     removed_before: int
     """Those of them that were already missing in the call before."""
-    bought: int | None
+    compaction_surcharge: int | None
     """Nano-dollars by which compactions since the call before make it more expensive; None if not known."""
     decision: str = ""
     """The reason code of the decision before it."""
@@ -141,7 +152,7 @@ class RecheckBackoff(Struct, frozen=True, kw_only=True, rename=stored_as("rest")
     """The reading of the rent meter at which to ask again."""
     prompt: int
 
-    def lasts(self, *, meter: int, prompt: int) -> bool:
+    def is_too_early(self, *, meter: int, prompt: int) -> bool:
         """Return whether it is too early to ask again; only for a warm cache, because a cold one changes every price."""
         return meter < self.until and prompt < _RECHECK_GROWTH * self.prompt
 
@@ -150,7 +161,7 @@ def recheck_backoff(
     candidates: Candidates, *, meter: int, read_price: int, prompt: int
 ) -> RecheckBackoff | None:
     """Return until when not to ask the mechanisms again; None if the next turn has to, because a plan is due or nearly so."""
-    best = best_of(candidates.bargains)
+    best = best_of(candidates.plans)
     if best is None:
         return RecheckBackoff(until=meter + _NEVER, prompt=prompt)
     if best.is_due:
@@ -181,6 +192,8 @@ class PrefetchedSummary(
 
     def fits(self, items: Sequence[Item]) -> bool:
         """Return whether its span still contains exactly what it was written for."""
+        from lowwater.core.mechanisms.spans import request_for  # noqa: PLC0415 - loaded if there is one
+
         current = request_for(items, self.span, max_tokens=0, focus="", recall=self.recall)
         return self.answers(current)
 
@@ -195,6 +208,8 @@ class PrefetchedSummary(
 
     def is_ready(self, request: ProposalRequest) -> bool:
         """Return whether it may be used now: it fits, lies between head and tail, and is not too long for the model."""
+        from lowwater.core.turns.summaries import OVERSHOOT  # noqa: PLC0415 - loaded if there is one
+
         zones, span = survey(request).zones, self.span
         return (
             zones.head <= span.start < span.stop <= zones.tail
@@ -206,6 +221,9 @@ class PrefetchedSummary(
 
     def offer(self, items: Sequence[Item]) -> Proposal | None:
         """Return the proposal to use it, which takes no call; None if that would gain nothing."""
+        from lowwater.core.mechanisms import summarize  # noqa: PLC0415 - loaded if there is one
+        from lowwater.core.mechanisms.spans import offer_span  # noqa: PLC0415
+
         offer = offer_span(summarize.NAME, items, self.span, self.tokens)
         return None if offer is None else replace(offer, calls=0)
 
@@ -219,15 +237,83 @@ class PromptLayout(Struct, frozen=True, kw_only=True):
     """What else the cache depends on: model, URL, parameters."""
     prompt: int
     scale: float
-    lasts: tuple[int, ...] = ()
+    last_blocks: tuple[int, ...] = ()
     """The index of each item's last block."""
-    inside: int = 0
+    message_tokens: int = 0
     """Tokens of all blocks but the first."""
 
     def starts(self) -> list[int]:
         """Return the token position at which each item starts, and where the last one ends."""
         ends = self.layout.ends
-        return [ends[0], *(ends[last] for last in self.lasts)]
+        return [ends[0], *(ends[last] for last in self.last_blocks)]
+
+
+class SummarizerBackoff(
+    Struct, frozen=True, kw_only=True, rename=stored_as("standing"), forbid_unknown_fields=True
+):
+    """At which rung the ladder begins: several low scores in a row move it down by one, and after an hour it is back at the top."""
+
+    first: int = 0
+    low: int = 0
+    """Low scores in a row of that rung."""
+    since: float = 0.0
+    """When the beginning last moved."""
+    no_block_since: float | None = None
+    """When a provider was last asked to compact by itself and returned no usable block; None if that never happened."""
+
+    def at(self, now: float) -> "SummarizerBackoff":
+        """Return where the ladder begins at this time."""
+        recovered = self.first and not 0 <= now - self.since < _RECOVERS
+        return SummarizerBackoff(no_block_since=self.no_block_since) if recovered else self
+
+    def after(self, *, low: bool | None, now: float) -> "SummarizerBackoff":
+        """Return where it begins after an answer of its first rung: `low` if that missed too much, None if there was no answer."""
+        if low is None:
+            return self
+        if low and self.low + 1 >= _LOW_IN_A_ROW:
+            return replace(self, first=self.first + 1, low=0, since=now)
+        return replace(self, low=self.low + 1 if low else 0)
+
+    def asks_for_blocks(self, now: float) -> bool:
+        """Return whether a provider may be asked to compact by itself: not within an hour after it returned no usable block."""
+        since = self.no_block_since
+        return since is None or not 0 <= now - since < _RECOVERS
+
+
+class Ladder(Struct, frozen=True, kw_only=True):
+    """Which summarizers are asked before the extractive one, in what order, and how strictly answers are judged."""
+
+    rungs: int = 0
+    """How many summarizers there are."""
+    first: int = 0
+    """How many of them are skipped, from the top."""
+    competing: bool = False
+    """Ask all of them and use the best answer, rather than the first that is accepted."""
+    order: tuple[int, ...] = ()
+    """The rungs in the order in which they are asked, the cheapest first; empty if that is the order of their numbers."""
+    names: tuple[str, ...] = ()
+    """The names of the summarizers, by rung."""
+    cached_prefix: frozenset[int] = frozenset()
+    """The rungs for which extending the last request, whose prefix is cached, is the cheapest way to ask."""
+    native: int | None = None
+    """The rung whose provider can compact by itself; None if there is none."""
+    accepts_weak: bool = True
+    """Use the best weak summary if all of them miss too much."""
+
+    def name(self, rung: int) -> str:
+        """Return the name of a rung's summarizer."""
+        return self.names[rung] if rung < len(self.names) else f"summarizer {rung + 1}"
+
+    def without(self, rung: int) -> "Ladder":
+        """Return the ladder without one rung."""
+        order = tuple(each for each in self.order or range(self.rungs) if each != rung)
+        return replace(self, order=order, rungs=self.rungs if order else 0)
+
+    @property
+    def asked(self) -> tuple[int, ...]:
+        """The rungs to ask, in order."""
+        rungs = self.order or range(self.rungs)
+        return tuple(rung for rung in rungs if rung < self.rungs)[self.first :]
 
 
 class State(Struct, frozen=True, kw_only=True):
@@ -239,61 +325,61 @@ class State(Struct, frozen=True, kw_only=True):
     calibration: Calibration
     format: Format | None = None
     """The format of its messages; None as long as they could be in more than one."""
-    assumed: Format | None = None
+    assumed_format: Format | None = None
     """The format in which messages were read before one showed it."""
     past: Past = Past()
-    standing: SummarizerBackoff = SummarizerBackoff()
+    summarizer_backoff: SummarizerBackoff = SummarizerBackoff()
     totals: Totals = Totals()
-    reported: int = 0
+    reported_prompt: int = 0
     """The size of the last prompt as its provider reported it; 0 if it never did, or another model answered."""
-    windows: tuple[tuple[str, int], ...] = ()
+    caller_windows: tuple[tuple[str, int], ...] = ()
     """Context lengths that a caller set for this session, by provider, URL and model."""
-    taught: tuple[tuple[str, int], ...] = ()
+    learned_windows: tuple[tuple[str, int], ...] = ()
     """Context lengths learned from providers' errors in this session, by provider, URL and model."""
-    doubted: int = 0
+    doubted_prompt: int = 0
     """The size of the last prompt as its provider reported it, if that was not believed; 0 if it was."""
-    sent: int = 0
+    sent_tokens: int = 0
     """The size of what was last prepared for sending, in counted tokens."""
     growth: float = 0.0
-    growths: int = 0
+    growth_turns: int = 0
     """How many turns the growth was measured over."""
-    grown: tuple[int, ...] = ()
+    recent_growth: tuple[int, ...] = ()
     """What each of the newest turns added to the prompt, in counted tokens, the newest last."""
     warned: frozenset[str] = frozenset()
     decision: Decision | None = None
-    last: Compaction | None = None
+    last_compaction: Compaction | None = None
     """The newest compaction."""
     rejected: tuple[Rejected, ...] = ()
     """The summaries that were not accepted as written when the last decision was carried out."""
-    parked: PrefetchedSummary | None = None
+    prefetched_summary: PrefetchedSummary | None = None
     """A prefetched summary; it may be stale."""
     policy: str = ""
     """The policy that decided last; empty before the first turn."""
     max_tokens: int | None = None
     belief: Belief = Belief()
     """What the provider's cache should hold."""
-    misjudged: BeliefError | None = None
+    belief_error: BeliefError | None = None
     """How far the last call's expected cache reads and writes were from what was reported."""
     meter: Meter = Meter()
     """The rent paid so far."""
-    ahead: int | None = 0
+    uncharged_summary_cost: int | None = 0
     """Nano-dollars for summaries that are not in any compaction's bill yet: prefetched or useless ones; None if not known."""
-    ahead_prompts: int = 0
+    unreported_summary_prompts: int = 0
     """Tokens of the prompts that asked for prefetched summaries, which no event has reported yet."""
-    bought: int | None = 0
+    compaction_surcharge: int | None = 0
     """Nano-dollars by which compactions since the last answer make the next call more expensive; None if not known."""
-    kept_out: int = 0
+    removed_tokens: int = 0
     """The model's tokens that compactions had removed from the last call that was answered."""
-    held_until: int = 0
+    paused_until: int = 0
     """The turn up to which nothing is bought, because a compaction was undone."""
-    rest: RecheckBackoff | None = None
+    recheck_backoff: RecheckBackoff | None = None
     """Until when the mechanisms need not be asked; None if the next turn has to ask them."""
-    market: Candidates | None = None
+    candidates: Candidates | None = None
     """The candidates at the last decision; None if the policy compares no prices."""
-    laid: PromptLayout | None = None
-    outside: int = 0
+    prompt_layout: PromptLayout | None = None
+    newest_outside_tail: int = 0
     """The number of the newest message that is not in the tail; 0 if all are."""
-    call: Call | None = None
+    call: PendingCall | None = None
     called_at: float | None = None
     """When the last call that was answered was sent."""
     gaps: tuple[float, ...] = ()
@@ -301,13 +387,13 @@ class State(Struct, frozen=True, kw_only=True):
     parameters: bytes = b""
     """Other parameters of the request that the provider's cache depends on."""
     offers_recall: bool = False
-    noted: bool = False
+    has_system_note: bool = False
     """The system prompt says that earlier turns were compacted."""
     binds_thinking: bool = False
     """Some model that was used so far refuses thinking behind messages that changed."""
     thinking_off: bool = False
     """The last request had its thinking disabled."""
-    unbound: int | None = None
+    thinking_unbound_above: int | None = None
     """Thinking in messages above this number was bound to a prefix that is gone; None if there is none."""
 
     @property
@@ -324,6 +410,32 @@ class State(Struct, frozen=True, kw_only=True):
     def prompt(self) -> int:
         """The size of the next prompt in the model's tokens."""
         return self.calibration.next_prompt(self.counted)
+
+
+def is_prefetched(state: State) -> bool:
+    """Return whether there is a prefetched summary that still fits the view."""
+    return state.prefetched_summary is not None and state.prefetched_summary.fits(state.ledger.view.items)
+
+
+def drop_stale(state: State) -> State:
+    """Return the state without a prefetched summary whose messages have changed or are summarised already."""
+    return (
+        state
+        if state.prefetched_summary is None or is_prefetched(state)
+        else replace(state, prefetched_summary=None)
+    )
+
+
+class Acted(Struct, frozen=True, kw_only=True):
+    """The state after a decision was carried out, and the events to report."""
+
+    state: State
+    events: tuple[Event, ...]
+
+    @property
+    def compaction(self) -> Compaction | None:
+        """The compaction among the events, if there was one."""
+        return next((event for event in self.events if isinstance(event, Compaction)), None)
 
 
 class Setup(Struct, frozen=True, kw_only=True):
@@ -383,7 +495,7 @@ def lay_out_prompt(
     start: bytes,
     prompt: int,
     scale: float,
-    marks: Mapping[int, Lifetime],
+    marks: Mapping[int, MarkLifetime],
     before: PromptLayout | None = None,
 ) -> PromptLayout:
     """Lay out a view of `prompt` tokens in blocks.
@@ -393,8 +505,8 @@ def lay_out_prompt(
     """
     if before is None or not _is_extended_by(before, view, start, scale):
         before = _preamble_layout(view, start, scale)
-    items, blocks, lasts = view.items, list(before.layout.blocks), list(before.lasts)
-    known, inside = len(lasts), before.inside
+    items, blocks, lasts = view.items, list(before.layout.blocks), list(before.last_blocks)
+    known, inside = len(lasts), before.message_tokens
     for at in before.layout.marked:
         blocks[at] = replace(blocks[at], mark="")
     if known:
@@ -413,8 +525,8 @@ def lay_out_prompt(
         start=start,
         prompt=prompt,
         scale=before.scale,
-        lasts=tuple(lasts),
-        inside=inside,
+        last_blocks=tuple(lasts),
+        message_tokens=inside,
     )
 
 

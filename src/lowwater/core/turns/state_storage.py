@@ -14,7 +14,7 @@ from lowwater.core.stored_form import FORM, stored_as, stored_names
 from lowwater.core.turns.state import State
 from lowwater.errors import NewerSchema
 
-LOCAL = frozenset({"ledger", "model", "call", "laid", "market", "rejected"})
+LOCAL = frozenset({"ledger", "model", "call", "prompt_layout", "candidates", "rejected"})
 """Fields that are not part of the bytes: the ledger is stored separately, the model is found by its name, the rest belongs to one turn."""
 
 _CARRIED = tuple(field for field in fields(State) if field.name not in LOCAL)
@@ -43,12 +43,12 @@ class Resumed(Struct, frozen=True, kw_only=True):
     unread: tuple[str, ...] = ()
 
 
-def pack(state: State) -> bytes:
+def pack_state(state: State) -> bytes:
     """Return a state as bytes."""
     return _encoder.encode(_Carried(**_values(state) | {"route": state.route.storable()}))
 
 
-def unpack(carried: bytes, state: State) -> Resumed:
+def unpack_state(carried: bytes, state: State) -> Resumed:
     """Return `state` with the fields read from `carried`, which may be empty; raise NewerSchema for a newer form.
 
     Fields that cannot be read stay as they are in `state`, and are named.

@@ -14,20 +14,16 @@ from lowwater.core.decisions import Reason
 from lowwater.core.events import Rejected
 from lowwater.core.messages import Message, message_with, read_block
 from lowwater.core.secrets.redaction import conceal
-from lowwater.core.stored_form import stored_as
 from lowwater.core.summary.critical import critical_references, is_forbidden
 from lowwater.core.summary.extractive import extract
-from lowwater.core.summary.framing import static_marker
+from lowwater.core.summary.frame import static_marker
 from lowwater.core.summary.request import Critical, Judged, SummaryRequest, Verdict, VerdictCode, Written
-from lowwater.core.summary.safety import unknown_handles, whole_characters
-from lowwater.core.summary.validation import repair, restore, validate
-from lowwater.core.turns.effects import Failure, FailureKind, Outcome, Summarize
+from lowwater.core.summary.sanitize import unknown_handles, whole_characters
+from lowwater.core.summary.validation import repair, restore_references, validate
+from lowwater.core.turns.effects import Failure, FailureKind, Summarize, SummaryOutcome
+from lowwater.core.turns.state import Ladder
 from lowwater.protocols import Tokenizer
 
-_LOW_IN_A_ROW = 3
-"""Weak answers in a row after which the first summarizer is skipped."""
-_RECOVERS = 3_600.0
-"""Seconds after which it is asked again."""
 EXTRACTIVE = "extractive"
 MARKER = "marker"
 """Names of the two summarizers without a model; the marker only says how much was left out."""
@@ -46,74 +42,6 @@ NEVER_BILLED: frozenset[FailureKind] = frozenset({"auth", "network", "refused"})
 """Failures of calls that the provider does not bill."""
 UNREACHABLE = frozenset({"auth", "network", "timeout"})
 """Failures after which the same summarizer is not asked for a text either."""
-
-
-class SummarizerBackoff(
-    Struct, frozen=True, kw_only=True, rename=stored_as("standing"), forbid_unknown_fields=True
-):
-    """At which rung the ladder begins: several low scores in a row move it down by one, and after an hour it is back at the top."""
-
-    first: int = 0
-    low: int = 0
-    """Low scores in a row of that rung."""
-    since: float = 0.0
-    """When the beginning last moved."""
-    no_block_since: float | None = None
-    """When a provider was last asked to compact by itself and returned no usable block; None if that never happened."""
-
-    def at(self, now: float) -> "SummarizerBackoff":
-        """Return where the ladder begins at this time."""
-        recovered = self.first and not 0 <= now - self.since < _RECOVERS
-        return SummarizerBackoff(no_block_since=self.no_block_since) if recovered else self
-
-    def after(self, *, low: bool | None, now: float) -> "SummarizerBackoff":
-        """Return where it begins after an answer of its first rung: `low` if that missed too much, None if there was no answer."""
-        if low is None:
-            return self
-        if low and self.low + 1 >= _LOW_IN_A_ROW:
-            return replace(self, first=self.first + 1, low=0, since=now)
-        return replace(self, low=self.low + 1 if low else 0)
-
-    def asks_for_blocks(self, now: float) -> bool:
-        """Return whether a provider may be asked to compact by itself: not within an hour after it returned no usable block."""
-        since = self.no_block_since
-        return since is None or not 0 <= now - since < _RECOVERS
-
-
-class Ladder(Struct, frozen=True, kw_only=True):
-    """Which summarizers are asked before the extractive one, in what order, and how strictly answers are judged."""
-
-    rungs: int = 0
-    """How many summarizers there are."""
-    first: int = 0
-    """How many of them are skipped, from the top."""
-    competing: bool = False
-    """Ask all of them and use the best answer, rather than the first that is accepted."""
-    order: tuple[int, ...] = ()
-    """The rungs in the order in which they are asked, the cheapest first; empty if that is the order of their numbers."""
-    names: tuple[str, ...] = ()
-    """The names of the summarizers, by rung."""
-    cached_prefix: frozenset[int] = frozenset()
-    """The rungs for which extending the last request, whose prefix is cached, is the cheapest way to ask."""
-    native: int | None = None
-    """The rung whose provider can compact by itself; None if there is none."""
-    accepts_weak: bool = True
-    """Use the best weak summary if all of them miss too much."""
-
-    def name(self, rung: int) -> str:
-        """Return the name of a rung's summarizer."""
-        return self.names[rung] if rung < len(self.names) else f"summarizer {rung + 1}"
-
-    def without(self, rung: int) -> "Ladder":
-        """Return the ladder without one rung."""
-        order = tuple(each for each in self.order or range(self.rungs) if each != rung)
-        return replace(self, order=order, rungs=self.rungs if order else 0)
-
-    @property
-    def asked(self) -> tuple[int, ...]:
-        """The rungs to ask, in order."""
-        rungs = self.order or range(self.rungs)
-        return tuple(rung for rung in rungs if rung < self.rungs)[self.first :]
 
 
 class Need(Struct, frozen=True, kw_only=True):
@@ -183,7 +111,7 @@ def need_for(
     )
 
 
-def obtain(need: Need, ladder: Ladder, *, at: float) -> Generator[Summarize, Outcome, ObtainedSummary]:
+def obtain(need: Need, ladder: Ladder, *, at: float) -> Generator[Summarize, SummaryOutcome, ObtainedSummary]:
     """Return the first accepted summary, or the best one if they compete; if no model's is accepted, the extractive one.
 
     A summary is judged as written: that score is recorded, and decides a competition. One that is nearly good enough is
@@ -216,13 +144,15 @@ def _obtained(answers: _Answers, judged: Judged | None) -> ObtainedSummary:
     )
 
 
-def _ask(need: Need, ladder: Ladder, rung: int, before: _Answers) -> Generator[Summarize, Outcome, _Answers]:
+def _ask(
+    need: Need, ladder: Ladder, rung: int, before: _Answers
+) -> Generator[Summarize, SummaryOutcome, _Answers]:
     """Ask one summarizer, and once more if the failure may pass."""
     failures, lost = list(before.failures), before.lost
     for _ in range(_MAX_TRIES):
         share = 1 / (len(ladder.asked) - ladder.asked.index(rung))
         outcome = yield Summarize(
-            request=need.request, rung=rung, share=share, rides=rung in ladder.cached_prefix
+            request=need.request, rung=rung, share=share, extends_last_request=rung in ladder.cached_prefix
         )
         if isinstance(outcome, Failure):
             failures.append(outcome)
@@ -235,7 +165,7 @@ def _ask(need: Need, ladder: Ladder, rung: int, before: _Answers) -> Generator[S
         answer = Judged(written=outcome, verdict=_verdict(outcome, need))
         judged = _repaired(answer, need, ladder)
         if not judged.verdict.accepted:
-            failures.append(Failure(kind="failed", said=judged.verdict.because.code))
+            failures.append(Failure(kind="failed", error=judged.verdict.because.code))
         return _Answers(
             judged=(*before.judged, judged),
             failures=tuple(failures),
@@ -249,7 +179,7 @@ def _ask(need: Need, ladder: Ladder, rung: int, before: _Answers) -> Generator[S
 
 def _failed(name: str, failure: Failure) -> Rejected:
     """Return the report of a summarizer that gave no summary."""
-    return Rejected(by=name, code=failure.kind, missing=0, first_missing=(), said=failure.said)
+    return Rejected(by=name, code=failure.kind, missing=0, first_missing=(), error=failure.error)
 
 
 def _rejected(judged: Judged) -> tuple[Rejected, ...]:
@@ -323,7 +253,7 @@ def _repaired(judged: Judged, need: Need, ladder: Ladder) -> Judged:
 def _restored(judged: Judged, need: Need) -> Judged:
     """Return the summary with every prohibition of the user that it dropped, word for word."""
     room = max(need.request.max_tokens, int(_FORBIDDEN_SHARE * need.replaces))
-    text = restore(judged.written.text, judged.verdict.missing, room, need.tokenizer)
+    text = restore_references(judged.written.text, judged.verdict.missing, room, need.tokenizer)
     return replace(judged, written=replace(judged.written, text=text))
 
 
@@ -353,7 +283,7 @@ def _best(judged: Sequence[Judged]) -> Judged:
 
 def ask_for_block(
     need: Need, ladder: Ladder, *, upto: int, size: Callable[[Message], int]
-) -> Generator[Summarize, Outcome, ObtainedSummary]:
+) -> Generator[Summarize, SummaryOutcome, ObtainedSummary]:
     """Ask the provider to compact the first `upto` items of the view into a block, and return it if it is usable.
 
     A block is judged by its text like any summary. It must also be signed, smaller than what it replaces, and free of

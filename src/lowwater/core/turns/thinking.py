@@ -21,40 +21,45 @@ import msgspec
 from msgspec.structs import replace
 
 from lowwater.core.entries import Compacted, apply_edits
-from lowwater.core.mechanisms import native
-from lowwater.core.mechanisms.editing import EditContext
-from lowwater.core.mechanisms.reasoning import strip_behind
+from lowwater.core.mechanisms.mechanism import EditContext
 from lowwater.core.messages import Message, Thinking
 from lowwater.core.models.model import Model
 from lowwater.core.turns.state import Setup, State
-from lowwater.core.view import Edited, Item, Original, Summary, view_items
+from lowwater.core.view import Edited, Item, Original, Summary, own_block, view_items
 
 
 def unbind(state: State, *, after: int) -> State:
     """Remember that thinking in messages numbered above `after` was bound to a prefix that is gone."""
     if not state.binds_thinking:
         return state
-    return replace(state, unbound=after if state.unbound is None else min(after, state.unbound))
+    return replace(
+        state,
+        thinking_unbound_above=after
+        if state.thinking_unbound_above is None
+        else min(after, state.thinking_unbound_above),
+    )
 
 
 def strip_unbound(state: State, setup: Setup, at: float) -> State:
     """Remove thinking that its model would refuse from the view, unless the provider is asked to drop it."""
-    if state.unbound is None or drops_thinking(state, setup):
+    if state.thinking_unbound_above is None or drops_thinking(state, setup):
         return state
     items = state.ledger.view.items
     first = next(
         (
             index
             for index, item in enumerate(items)
-            if not isinstance(item, Summary) and item.number > state.unbound
+            if not isinstance(item, Summary) and item.number > state.thinking_unbound_above
         ),
         len(items),
     )
+    from lowwater.core.mechanisms.reasoning import strip_behind  # noqa: PLC0415 - loaded at the first compaction
+
     kept = strip_behind(items, first, setup.edit_context(offers_recall=state.offers_recall))
-    state = replace(state, unbound=None)
+    state = replace(state, thinking_unbound_above=None)
     if all(old is new for old, new in zip(items, kept, strict=True)):
         return state
-    entry = Compacted(at=at, mechanisms=("reasoning",), stands=view_items(kept))
+    entry = Compacted(at=at, mechanisms=("reasoning",), items=view_items(kept))
     return replace(state, ledger=state.ledger.append(entry))
 
 
@@ -71,9 +76,11 @@ def drops_thinking(state: State, setup: Setup) -> bool:
 
 def first_unbound(before: Sequence[Item], after: Sequence[Item], first: int, model: Model) -> int:
     """Return the index in `after` from which on thinking is no longer bound to its prefix; `first` is the first changed item."""
-    block = native.own_block(after)
-    if block is None or block is native.own_block(before) or not model.binds_thinking:
+    block = own_block(after)
+    if block is None or block is own_block(before) or not model.binds_thinking:
         return first
+    from lowwater.core.mechanisms import native  # noqa: PLC0415 - loaded if there is a block
+
     return len(after) if native.follows_directly(before, after) else 1
 
 

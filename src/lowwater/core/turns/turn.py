@@ -1,49 +1,42 @@
 """One turn in order: `prepare` runs before a call to the model, `record` after it.
 
-Both take the session's state and return the next one. A turn is a generator: where it needs a summary it yields a request
-for one (`effects.py`), and a driver outside the core fulfils it.
+Both take the session's state and return the next one. A turn is a generator: where it needs something from outside (a
+summary, hooks to be told), it yields a request for that (`effects.py`), and a driver outside the core fulfils it.
 """
-
-from collections.abc import Generator
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.api_calls import Response
-from lowwater.core.decisions import Compact, Decision, DecisionContext
-from lowwater.core.events import Event, TurnRecord
-from lowwater.core.ledger import Ledger
+from lowwater.core.decisions import Compact, Decision
+from lowwater.core.events import Event, Skip, TurnRecord
 from lowwater.core.legality import made_legal
+from lowwater.core.limits import UsageWarning, warn
 from lowwater.core.messages import Message
-from lowwater.core.policies.safety import cool_down_left, decide, final_without_proposals
-from lowwater.core.policies.warnings import UsageWarning, warn
+from lowwater.core.policies.safety_rules import decide, final_without_proposals
 from lowwater.core.turns.arrival import (
     Incoming,
     absorb_native_block,
     append,
+    measure_growth,
     replace_unreadable_block,
     sync_messages,
     truncate_on_arrival,
     with_detected_format,
 )
 from lowwater.core.turns.cache import begin_call, finish_call
-from lowwater.core.turns.commit import Acted, commit, record_skip
-from lowwater.core.turns.compaction import CompactionResult, CompactionWork, carry_out
 from lowwater.core.turns.costs import side_call_record, turn_record
 from lowwater.core.turns.decision_context import (
     DecisionInputs,
     decision_context,
+    has_nothing_to_propose,
     limits_for,
     next_recheck,
-    order_ladder,
-    prefer_native,
-    with_proposals,
+    without_proposals,
 )
-from lowwater.core.turns.effects import Announce, Outcome, Steps, Summarize
-from lowwater.core.turns.learning import believed, largest_prompt, learn, measure_growth, totals_with
-from lowwater.core.turns.prefetch import drop_stale
-from lowwater.core.turns.state import Setup, State
-from lowwater.core.turns.summaries import Ladder
+from lowwater.core.turns.effects import Steps
+from lowwater.core.turns.reported_usage import believed, largest_prompt, learn, totals_with
+from lowwater.core.turns.state import Acted, Setup, State, drop_stale
 from lowwater.core.turns.thinking import is_thinking_refused, strip_unbound
 
 _MAX_COMPACTIONS = 4
@@ -74,12 +67,14 @@ class Recorded(Struct, frozen=True, kw_only=True):
 
 
 def prepare(state: State, incoming: Incoming, setup: Setup, at: float) -> Steps[Prepared]:
-    """Append the client's new messages, compact if the policy decides so, and return what to send."""
+    """Append the client's new messages, compact if the safety rules or the policy decide so, and return what to send."""
     # Arrival: the ledger gets what is new, and the view what the model in use can read.
     state = drop_stale(sync_messages(state, incoming, setup, at))
     state = replace_unreadable_block(state, setup, at)
     state = absorb_native_block(state, setup, at)
-    state = measure_growth(strip_unbound(state, setup, at))
+    if state.thinking_unbound_above is not None:
+        state = strip_unbound(state, setup, at)
+    state = measure_growth(state)
     arrival = truncate_on_arrival(state, setup, at)
 
     # Context, candidates, decision, compaction, commit.
@@ -91,12 +86,12 @@ def prepare(state: State, incoming: Incoming, setup: Setup, at: float) -> Steps[
     point = setup.policy.acts_at(limits_for(state, setup), setup.settings)
     levels = setup.settings.output.warning_levels
     due = warn(levels, state.warned, state.prompt, point.at, called=point.called)
-    is_compacted = state.ledger.view.whole != state.ledger.view.tokens
+    is_compacted = state.ledger.view.original_tokens != state.ledger.view.tokens
     thinking_off = is_compacted and is_thinking_refused(state)
     thinking_stopped = thinking_off and not state.thinking_off
     state = replace(
         state,
-        sent=state.counted,
+        sent_tokens=state.counted,
         warned=due.warned,
         policy=setup.policy.name,
         thinking_off=thinking_off,
@@ -129,33 +124,23 @@ def _compact_until_it_fits(state: State, setup: Setup, at: float) -> Steps[Acted
 
 
 def _act(state: State, inputs: DecisionInputs, setup: Setup, *, focus: str = "") -> Steps[Acted]:
-    """Take a decision, carry it out, and commit the outcome."""
+    """Take a decision; carry it out and commit the outcome, or report why the view is left as it is."""
     inputs, decision = _decide(inputs, setup)
     now = inputs.now
     state = replace(
         state,
-        market=now.market,
-        rest=next_recheck(state, inputs),
-        outside=inputs.outside,
-        laid=inputs.laid,
+        candidates=now.candidates,
+        recheck_backoff=next_recheck(state, inputs),
+        newest_outside_tail=inputs.newest_outside_tail,
+        prompt_layout=inputs.prompt_layout,
         rejected=(),
     )
     if not isinstance(decision, Compact):
-        return record_skip(replace(state, decision=decision), decision.because, now)
-    decision = prefer_native(decision, inputs, state, setup)
-    work = CompactionWork(
-        request=inputs.request,
-        prompt=now.prompt,
-        at=now.at,
-        ladder=_ladder(state, setup, now, decision),
-        parked=inputs.parked,
-        focus=focus,
-        by_hand=now.forced,
-        at_wall=not now.fits,
-    )
-    yield Announce(ledger=state.ledger)
-    result = yield from _with_ledger(carry_out(work, decision), state.ledger)
-    acted = commit(state, result, setup, work=work, now=now, decision=decision)
+        skip = Skip(at=now.at, because=decision.because, prompt=now.prompt)
+        return Acted(state=replace(state, decision=decision), events=(skip,))
+    from lowwater.core.turns.compact import compact  # noqa: PLC0415 - loaded at the first compaction
+
+    acted = yield from compact(state, inputs, decision, setup, focus=focus)
     return replace(acted, state=drop_stale(acted.state))
 
 
@@ -164,34 +149,13 @@ def _decide(inputs: DecisionInputs, setup: Setup) -> tuple[DecisionInputs, Decis
     decision = decide(inputs.now, setup.settings, policy=setup.policy)
     if final_without_proposals(decision, inputs.now):
         return inputs, decision
-    inputs = with_proposals(inputs)
+    if has_nothing_to_propose(inputs):
+        inputs = without_proposals(inputs)
+    else:
+        from lowwater.core.turns.candidates import with_proposals  # noqa: PLC0415 - loaded with the mechanisms
+
+        inputs = with_proposals(inputs)
     return inputs, decide(inputs.now, setup.settings, policy=setup.policy)
-
-
-def _ladder(state: State, setup: Setup, now: DecisionContext, decision: Compact) -> Ladder:
-    """Return the summarizers to ask, in order.
-
-    None is asked during a cool-down, unless the prompt is at the wall or the compaction was requested by hand.
-    """
-    ladder = order_ladder(
-        setup.ladder(state.standing.at(now.at)), state, setup, decision.proposals, at=now.at
-    )
-    if now.forced or now.prompt >= now.limits.wall or not cool_down_left(now.past, now.at):
-        return ladder
-    return replace(ladder, rungs=0)
-
-
-def _with_ledger(
-    steps: Generator[Summarize, Outcome, CompactionResult], ledger: Ledger
-) -> Generator[Summarize, Outcome, CompactionResult]:
-    """Run the steps with the turn's ledger, which is not stored yet, added to every request for a summary."""
-    try:
-        effect = next(steps)
-        while True:
-            effect = steps.send((yield replace(effect, ledger=ledger)))
-    except StopIteration as done:
-        result: CompactionResult = done.value
-        return result
 
 
 # After the call
@@ -201,7 +165,7 @@ def record(state: State, response: Response, setup: Setup, at: float) -> Recorde
     """Append the answer, and learn from the usage that the provider reported if it is plausible."""
     reported, response = response, believed(state, response)
     if reported.usage is not None:
-        state = replace(state, doubted=largest_prompt(reported) if response.usage is None else 0)
+        state = replace(state, doubted_prompt=largest_prompt(reported) if response.usage is None else 0)
     wire = response.message.wire
     if state.format is None and wire is not None:
         state = with_detected_format(state, wire.format)
@@ -239,4 +203,4 @@ def compress(state: State, setup: Setup, at: float, *, focus: str = "") -> Steps
 def dry_run(state: State, setup: Setup, at: float) -> State:
     """Return the state with the decision that would be taken now; nothing is carried out."""
     inputs, decision = _decide(decision_context(state, setup, at), setup)
-    return replace(state, decision=decision, market=inputs.now.market, rejected=())
+    return replace(state, decision=decision, candidates=inputs.now.candidates, rejected=())

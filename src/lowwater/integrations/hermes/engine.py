@@ -17,9 +17,9 @@ from lowwater.integrations.hermes.history import (
     ShownHistories,
     answer_of,
     keys_of,
+    pick_messages,
     sent_for,
     sent_form,
-    taken_from,
     with_users_joined,
 )
 from lowwater.session.session import Session
@@ -179,7 +179,7 @@ class LowwaterEngine(ContextEngine):  # type: ignore[misc]  # its types are Herm
         if shown is None or keys_of(shown) == keys:
             return messages
         self.compression_count += 1
-        return [_unmarked(message) for message in taken_from(messages, keys, shown)]
+        return [_unmarked(message) for message in pick_messages(messages, keys, shown)]
 
     def get_tool_schemas(self) -> list[Json]:
         """Return the recall tools, which search and expand what the list no longer shows."""
@@ -211,7 +211,7 @@ class LowwaterEngine(ContextEngine):  # type: ignore[misc]  # its types are Herm
         # Hermes places the cache marks itself when it sends, wherever it knows that the provider takes them.
         view = replace(prepared, marks=None, system=b"").as_openai(cache_key=False)["messages"]
         self._is_behind = keys_of(with_users_joined(view)) != keys_of(with_users_joined(listed))
-        theirs = taken_from(listed, keys_of(listed), view)
+        theirs = pick_messages(listed, keys_of(listed), view)
         return {**request, "messages": [*head, *map(sent_for, view, theirs)]}
 
     def record(self, response: object) -> None:

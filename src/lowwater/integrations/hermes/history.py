@@ -19,12 +19,12 @@ from lowwater.core.ledger import Ledger
 from lowwater.core.reconcile import branch_of
 from lowwater.core.view import Item, Summary
 from lowwater.protocols import Store
-from lowwater.session.factories import VARIABLE, default_address, opened_store
+from lowwater.session.factories import VARIABLE, default_address, resolve_store
 from lowwater.session.library import Lowwater
 from lowwater.session.plugins import policy_names
 from lowwater.session.session import Session
 from lowwater.settings import Settings
-from lowwater.stores.sqlite.connections import SQLITE
+from lowwater.stores.addresses import SQLITE
 from lowwater.summarizers.model import ModelSummarizer
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def keys_of(messages: Iterable[Json]) -> list[bytes]:
     return [key_of(message) for message in messages]
 
 
-def taken_from(theirs: Sequence[Json], keys: Iterable[bytes], wanted: Iterable[Json]) -> list[Json]:
+def pick_messages(theirs: Sequence[Json], keys: Iterable[bytes], wanted: Iterable[Json]) -> list[Json]:
     """Return the wanted messages, as the dicts of `theirs` where their `keys` match."""
     known: defaultdict[bytes, deque[Json]] = defaultdict(deque)
     for key, message in zip(keys, theirs, strict=True):
@@ -204,7 +204,7 @@ def _store(home: str, settings: Settings) -> Store:
     address = f"{SQLITE}{Path(home) / FILE}" if beside else default_address()
     with _LOCK:
         if address not in _STORES:
-            _STORES[address] = opened_store(address, redact=settings.privacy.redact)
+            _STORES[address] = resolve_store(address, redact=settings.privacy.redact)
         return _STORES[address]
 
 

@@ -33,7 +33,8 @@ from lowwater.core.messages import (
     ToolCall,
     ToolResult,
 )
-from lowwater.core.recall.recalled import is_recall, openai_tools
+from lowwater.core.recall.recalled import openai_tools
+from lowwater.core.tools import is_recall
 from lowwater.errors import BadInput
 from lowwater.integrations.framework import (
     FrameworkSessions,
@@ -41,7 +42,7 @@ from lowwater.integrations.framework import (
     Mark,
     ModelAnswer,
     OutgoingRequest,
-    Preamble,
+    RequestPreamble,
     SourcePart,
     ViewMessage,
     aprepare_call,
@@ -443,8 +444,8 @@ def _name(runtime: Any, messages: Sequence[AnyMessage]) -> str:  # noqa: ANN401 
     return f"{told.thread_id}/{below}" if below else str(told.thread_id)
 
 
-def _preamble(request: Request) -> Preamble:
-    return Preamble(
+def _preamble(request: Request) -> RequestPreamble:
+    return RequestPreamble(
         system=str(request.system_prompt or ""),
         tools=[tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in request.tools],
         max_tokens=getattr(request.model, "max_tokens", None),

@@ -82,10 +82,10 @@ def name_of(data: Mapping[str, Any], *, owner: str) -> str:
     beginning = next((each for each in data["messages"] if _role(each) == "user"), None)
     said = [_content(beginning), bool(data.get("tools"))]
     digest = blake2b(msgspec.json.encode(said, enc_hook=str), digest_size=8).hexdigest()
-    return "/".join(("litellm", owner or "anyone", told_id(data) or "unnamed", digest))
+    return "/".join(("litellm", owner or "anyone", client_session_id(data) or "unnamed", digest))
 
 
-def told_id(data: Mapping[str, Any]) -> str:
+def client_session_id(data: Mapping[str, Any]) -> str:
     """Return the id that a client gave its conversation; empty if it gave none."""
     request = data.get("proxy_server_request") or {}
     headers = {str(name).lower(): value for name, value in (request.get("headers") or {}).items()}

@@ -42,7 +42,7 @@ from lowwater.integrations.framework import (
     MappedMessage,
     ModelAnswer,
     OutgoingRequest,
-    Preamble,
+    RequestPreamble,
     SourcePart,
     ViewMessage,
     aprepare_call,
@@ -283,7 +283,7 @@ def _new(message: Message) -> list[Item]:
     return [*outputs, {"role": role, "content": message.text}]
 
 
-class Recording(RunHooks[Any]):
+class RecordingHooks(RunHooks[Any]):
     """Hooks that pass every answer to `record`, and every event to the user's own hooks (`theirs`)."""
 
     def __init__(
@@ -352,7 +352,7 @@ class LowwaterSession:
         """Return options for `Runner.run`, `run_sync` and `run_streamed`: this session, its filter, and its hooks around yours."""
         config = copy(run_config) if run_config else RunConfig()
         config.call_model_input_filter = self.filter
-        return {"session": self, "run_config": config, "hooks": Recording(self.record, hooks)}
+        return {"session": self, "run_config": config, "hooks": RecordingHooks(self.record, hooks)}
 
     def recall_tools(self) -> list[FunctionTool]:
         """Return the recall tools, for `Agent(tools=…)`."""
@@ -374,7 +374,7 @@ class LowwaterSession:
         self._under_way = session = self._sessions.session_for_model(
             self._name(items, data.agent), asked if isinstance(asked, str) else ""
         )
-        preamble = Preamble(
+        preamble = RequestPreamble(
             system=data.model_data.instructions or "",
             tools=_tools(data.agent),
             max_tokens=data.agent.model_settings.max_tokens,

@@ -48,7 +48,7 @@ from lowwater.integrations.framework import (
     MappedMessage,
     ModelAnswer,
     OutgoingRequest,
-    Preamble,
+    RequestPreamble,
     SourcePart,
     ViewMessage,
     aprepare_call,
@@ -67,7 +67,7 @@ Context = RunContext[Any]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Source:
+class MappedSource:
     """A response, or one part of a request, as the source of a mapped message."""
 
     message: ModelMessage
@@ -75,7 +75,7 @@ class Source:
     """Which part of the request; -1 for a response."""
 
 
-def map_messages(messages: Sequence[ModelMessage], format: Format) -> list[MappedMessage[Source]]:
+def map_messages(messages: Sequence[ModelMessage], format: Format) -> list[MappedMessage[MappedSource]]:
     """Return a conversation as mapped messages, without the parts that no model sees (changes of tools and settings)."""
     return [mapped for message in messages for mapped in _map_request(message, format)]
 
@@ -105,12 +105,12 @@ def items_of(part: Any) -> list[Any]:  # noqa: ANN401 - the parts of a request h
     return list(content) if isinstance(part, UserPromptPart) else [_as_text(content)]
 
 
-def _map_request(message: ModelMessage, format: Format) -> Iterator[MappedMessage[Source]]:
+def _map_request(message: ModelMessage, format: Format) -> Iterator[MappedMessage[MappedSource]]:
     if isinstance(message, ModelResponse):
         yield _answer(message, format)
         return
     for at, part in enumerate(message.parts):
-        source = Source(message=message, at=at)
+        source = MappedSource(message=message, at=at)
         if _is_result(part):
             yield map_message(source, "tool", [SourcePart(part=_result(part))], format)
         elif is_seen(part):
@@ -124,9 +124,9 @@ def _map_request(message: ModelMessage, format: Format) -> Iterator[MappedMessag
             )
 
 
-def _answer(response: ModelResponse, format: Format) -> MappedMessage[Source]:
+def _answer(response: ModelResponse, format: Format) -> MappedMessage[MappedSource]:
     pieces = [SourcePart(part=_response_part(part), at=(at,)) for at, part in enumerate(response.parts)]
-    return map_message(Source(message=response), "assistant", pieces, format)
+    return map_message(MappedSource(message=response), "assistant", pieces, format)
 
 
 def _is_result(part: Any) -> bool:  # noqa: ANN401 - likewise
@@ -194,7 +194,7 @@ def unseen_parts(message: ModelRequest) -> list[ModelRequestPart]:
 
 
 def messages_of(
-    sent: OutgoingRequest[Source], history: Sequence[ModelMessage], *, marks: bool
+    sent: OutgoingRequest[MappedSource], history: Sequence[ModelMessage], *, marks: bool
 ) -> list[ModelMessage]:
     """Return the messages to send; parts of one request that are still together stay in one.
 
@@ -224,7 +224,7 @@ def messages_of(
     return view
 
 
-def _cache_points(shown: ViewMessage[Source]) -> list[ModelRequestPart]:
+def _cache_points(shown: ViewMessage[MappedSource]) -> list[ModelRequestPart]:
     """Return a cache point to follow a message, if the request marks it."""
     if not shown.mark:
         return []
@@ -242,14 +242,16 @@ def _request(owner: ModelRequest | None, parts: list[ModelRequestPart]) -> list[
     return [replace(owner, parts=[*parts, *unseen_parts(owner)])]
 
 
-def _orphaned_parts(sent: OutgoingRequest[Source], history: Sequence[ModelMessage]) -> list[ModelRequestPart]:
+def _orphaned_parts(
+    sent: OutgoingRequest[MappedSource], history: Sequence[ModelMessage]
+) -> list[ModelRequestPart]:
     """Return the parts that no model sees of requests that are no longer in the view: changes of tools and settings."""
     kept = {id(shown.source.message) for shown in sent.view if shown.source is not None}
     gone = [message for message in history if isinstance(message, ModelRequest) and id(message) not in kept]
     return [part for message in gone for part in unseen_parts(message)]
 
 
-def _parts(shown: ViewMessage[Source], names: Mapping[str, str]) -> list[ModelRequestPart]:
+def _parts(shown: ViewMessage[MappedSource], names: Mapping[str, str]) -> list[ModelRequestPart]:
     source = shown.source
     if source is None or not isinstance(source.message, ModelRequest):
         return _new(shown.message, names)
@@ -280,7 +282,7 @@ def _changed(part: Any, changes: Mapping[int, str | None]) -> ModelRequestPart: 
     )
 
 
-def _response(shown: ViewMessage[Source]) -> ModelResponse:
+def _response(shown: ViewMessage[MappedSource]) -> ModelResponse:
     source = shown.source.message if shown.source is not None else None
     if not isinstance(source, ModelResponse):
         return ModelResponse(parts=[TextPart(shown.message.text)])
@@ -430,7 +432,7 @@ def _name(ctx: Context) -> str:
     return ctx.conversation_id or ctx.run_id or "pydantic-ai"
 
 
-def _preamble(request: ModelRequestContext) -> Preamble:
+def _preamble(request: ModelRequestContext) -> RequestPreamble:
     asked = request.model_request_parameters
     parts = asked.instruction_parts or ()
     spoken = [part.content for part in parts]
@@ -442,7 +444,7 @@ def _preamble(request: ModelRequestContext) -> Preamble:
         )
         spoken = [next(told, None) or ""]
     settings: Any = request.model_settings or {}
-    return Preamble(
+    return RequestPreamble(
         system="\n\n".join(spoken),
         tools=[
             {

@@ -131,7 +131,7 @@ def point_of(mark: Mapping[str, Any]) -> Json:
 def _marked(request: PreparedRequest, count: int) -> dict[int, Json]:
     """Return the cache marks of a request by the index of their message."""
     messages = request.as_anthropic()["messages"]
-    lasts = request.lasts
+    lasts = request.last_indexes
     if (
         request.marks is None
         or request.marks.breakpoints

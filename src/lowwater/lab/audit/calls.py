@@ -10,10 +10,19 @@ from msgspec.structs import replace
 
 from lowwater.adapters.models import load_registry
 from lowwater.core.api_calls import Usage
-from lowwater.core.cache.belief import Belief, Boundary, after_call, chance_alive, expected_usage
-from lowwater.core.cache.layout import Block, Layout, Lifetime, chained
+from lowwater.core.cache.belief import (
+    Belief,
+    Block,
+    Boundary,
+    Layout,
+    MarkLifetime,
+    after_call,
+    chained,
+    chance_alive,
+    expected_usage,
+)
 from lowwater.core.costs.prices import cost_at, nano_dollars
-from lowwater.core.models.model import Marks, Model, Prices
+from lowwater.core.models.model import MarkedPrefixes, Model, Prices
 from lowwater.core.models.registry import Registry
 from lowwater.lab.audit.findings import Cause, Foreseen
 from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
@@ -29,7 +38,7 @@ _MAX_BLOCKS = 48
 """Older blocks are merged, so that a call of a long session takes no longer than one of a short session."""
 
 
-class Pricing:
+class ModelPrices:
     """Finds models with the prices of a day, and caches them: a log names the same few models many times."""
 
     def __init__(self, load: Callable[[date | None], Registry] | None = None) -> None:
@@ -97,14 +106,14 @@ class AuditedCall(Struct, frozen=True, kw_only=True):
         return self.model.prices_at(usage.prompt, self.at) if self.at_list_price else None
 
 
-def calls_of(
-    recording: Recording, pricing: Pricing, counted: Collection[bytes] = ()
+def audited_calls(
+    recording: Recording, pricing: ModelPrices, counted: Collection[bytes] = ()
 ) -> tuple[AuditedCall, ...]:
     """Return the calls of a recording; those with a key in `counted` are copies."""
     return tuple(_calls(recording, pricing, counted))
 
 
-def _calls(recording: Recording, pricing: Pricing, counted: Collection[bytes]) -> Iterator[AuditedCall]:
+def _calls(recording: Recording, pricing: ModelPrices, counted: Collection[bytes]) -> Iterator[AuditedCall]:
     compactions = {
         each.index: each for each in sorted(recording.compactions, key=lambda each: each.kind == "summary")
     }
@@ -258,7 +267,7 @@ class _MissFinder:
         them is found and a later one is not, the prompt has changed.
         """
         inside = usage.cache_read < self._first
-        has_marks = isinstance(call.model.cache.matching, Marks)
+        has_marks = isinstance(call.model.cache.matching, MarkedPrefixes)
         if inside and (call.begins_turn or call.loads_tools):
             return "start_changed"
         if inside and has_marks and usage.cache_read > self._found:
@@ -399,7 +408,7 @@ class _CachedPrompt:
 
     def _layout(self, call: AuditedCall) -> Layout:
         """Return the prompt as the model's cache sees it, with marks after the fixed start and at the end."""
-        asked: Lifetime = "long" if self._long else "short"
+        asked: MarkLifetime = "long" if self._long else "short"
         marked = {len(self._blocks) - 1, self._fixed - 1}
         start = call.model.name.encode()
         blocks = (

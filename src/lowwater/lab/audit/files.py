@@ -15,11 +15,11 @@ from platformdirs import user_cache_path
 
 import lowwater
 from lowwater.errors import BadInput, LowwaterError, defect
-from lowwater.lab.audit.calls import AuditedCall, Pricing, calls_of
+from lowwater.lab.audit.calls import AuditedCall, ModelPrices, audited_calls
 from lowwater.lab.audit.findings import AuditedSession, DayOf
 from lowwater.lab.audit.session import audit_session, numpy_version
 from lowwater.logs.files import RecordedFile
-from lowwater.logs.importing import Progress, Skipped, files_in, recordings
+from lowwater.logs.importers import Progress, Skipped, files_in, recordings
 from lowwater.logs.recording import Recording
 
 REPEATED = "repeated"
@@ -35,7 +35,7 @@ class SessionPart(Struct, frozen=True, kw_only=True):
     calls: tuple[AuditedCall, ...]
 
 
-def parts_of(recording: Recording, calls: Sequence[AuditedCall]) -> Iterator[SessionPart]:
+def file_parts(recording: Recording, calls: Sequence[AuditedCall]) -> Iterator[SessionPart]:
     """Yield the session itself, then the repeated beginning of each other session."""
     others = dict.fromkeys(call.made_by for call in calls if call.made_by)
     if not others:
@@ -272,7 +272,7 @@ def audit_files(
     day_of: DayOf,
     kept: AuditCache | None = None,
     on_progress: Callable[[Progress], None] | None = None,
-    pricing: Pricing | None = None,
+    pricing: ModelPrices | None = None,
     read: Reader = recordings,
 ) -> Iterator[AuditedFile]:
     """Yield the findings of each file, in order; files in the cache `kept` are not read.
@@ -280,7 +280,7 @@ def audit_files(
     A call that several files contain, because a resumed session copies its history, is counted with the first of them. The
     iterator can be abandoned early; with `kept`, the next run continues from there.
     """
-    run = _Run(day_of, kept, on_progress, pricing or Pricing(), read)
+    run = _Run(day_of, kept, on_progress, pricing or ModelPrices(), read)
     return run.files(files_in(paths))
 
 
@@ -290,7 +290,7 @@ class _Run:
         day_of: DayOf,
         kept: AuditCache | None,
         on_progress: Callable[[Progress], None] | None,
-        pricing: Pricing,
+        pricing: ModelPrices,
         read: Reader,
     ) -> None:
         self._day_of = day_of
@@ -339,7 +339,7 @@ class _Run:
         ):
             calls: tuple[AuditedCall, ...] = ()
             try:
-                calls = calls_of(recording, self._pricing, self._counted)
+                calls = audited_calls(recording, self._pricing, self._counted)
                 sessions += self._sessions(recording, calls)
             except LowwaterError as error:
                 unread.append(UnreadFile(path=f"{path} {recording.id}", why=str(error)))
@@ -361,7 +361,7 @@ class _Run:
         """Return the audited sessions of a recording, except those whose calls are all copies."""
         return [
             audit_session(part.recording, part.calls, day_of=self._day_of)
-            for part in parts_of(recording, calls)
+            for part in file_parts(recording, calls)
             if not part.calls or not all(call.copied for call in part.calls)
         ]
 

@@ -24,7 +24,7 @@ DayOf = Callable[[float], str]
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 
 
-class Figures(Struct, frozen=True, kw_only=True):
+class AuditFigures(Struct, frozen=True, kw_only=True):
     """What calls consumed and cost."""
 
     calls: int = 0
@@ -73,13 +73,13 @@ class Spending(Struct, frozen=True, kw_only=True):
     output: int = 0
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class AuditRow(Struct, frozen=True, kw_only=True):
     """One model on one day of one session."""
 
     day: str
     """As YYYY-MM-DD; empty if no time was recorded."""
     model: str
-    figures: Figures
+    figures: AuditFigures
     spending: Spending = Spending()
     missed: dict[Cause, Missed] = {}
 
@@ -155,7 +155,7 @@ class AuditedSession(Struct, frozen=True, kw_only=True):
     relation: str = ""
     started_at: float | None = None
     ended_at: float | None = None
-    rows: tuple[Row, ...] = ()
+    rows: tuple[AuditRow, ...] = ()
     peak_prompt: int = 0
     natives: tuple[Native, ...] = ()
     foreseen: Foreseen | None = None
@@ -169,10 +169,10 @@ class AuditedSession(Struct, frozen=True, kw_only=True):
     """Calls already counted with an earlier file."""
 
 
-T = TypeVar("T", Figures, Missed, Spending)
+T = TypeVar("T", AuditFigures, Missed, Spending)
 
 
-def known_sum(amounts: Iterable[int | None]) -> int | None:
+def sum_of_known(amounts: Iterable[int | None]) -> int | None:
     """Return the sum of the amounts that are known; None if none is."""
     known = [amount for amount in amounts if amount is not None]
     return sum(known) if known else None
@@ -181,7 +181,7 @@ def known_sum(amounts: Iterable[int | None]) -> int | None:
 def plus(one: T, other: T) -> T:
     """Return the sum of two structs, field by field."""
     fields: dict[str, Any] = {
-        name: known_sum((getattr(one, name), getattr(other, name))) for name in one.__struct_fields__
+        name: sum_of_known((getattr(one, name), getattr(other, name))) for name in one.__struct_fields__
     }
     return type(one)(**fields)
 

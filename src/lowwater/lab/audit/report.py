@@ -11,15 +11,15 @@ from lowwater.core.wording import counted
 from lowwater.lab.audit.files import AuditedFile, UnreadFile, merge_pieces
 from lowwater.lab.audit.findings import (
     AuditedSession,
+    AuditFigures,
+    AuditRow,
     Cause,
-    Figures,
     Missed,
     Native,
     NotEstimated,
-    Row,
     Spending,
-    known_sum,
     merged_missed,
+    sum_of_known,
     total,
 )
 
@@ -38,14 +38,14 @@ class ReportLine(Struct, frozen=True, kw_only=True):
 
     name: str
     sessions: int
-    figures: Figures
+    figures: AuditFigures
     spending: Spending
     missed: dict[Cause, Missed]
 
     @property
     def lost(self) -> int | None:
         """The cost of avoidable misses: all but those of a session's first call."""
-        return known_sum(one.cost for cause, one in self.missed.items() if cause != "first")
+        return sum_of_known(one.cost for cause, one in self.missed.items() if cause != "first")
 
 
 class CompactionTotals(Struct, frozen=True, kw_only=True):
@@ -172,8 +172,8 @@ def _dear(line: ReportLine) -> tuple[int, int, str]:
     return -(line.figures.cost or 0), -line.figures.prompt, line.name
 
 
-def _grouped(sessions: Sequence[AuditedSession], name: Callable[[Row], str]) -> list[ReportLine]:
-    rows: dict[str, list[Row]] = {}
+def _grouped(sessions: Sequence[AuditedSession], name: Callable[[AuditRow], str]) -> list[ReportLine]:
+    rows: dict[str, list[AuditRow]] = {}
     of: dict[str, dict[int, AuditedSession]] = {}
     for session in sessions:
         for row in session.rows:
@@ -182,11 +182,11 @@ def _grouped(sessions: Sequence[AuditedSession], name: Callable[[Row], str]) -> 
     return [_line(group, list(of[group].values()), found) for group, found in rows.items()]
 
 
-def _line(name: str, sessions: Sequence[AuditedSession], rows: Sequence[Row]) -> ReportLine:
+def _line(name: str, sessions: Sequence[AuditedSession], rows: Sequence[AuditRow]) -> ReportLine:
     return ReportLine(
         name=name,
         sessions=len(sessions),
-        figures=total(Figures, (row.figures for row in rows)),
+        figures=total(AuditFigures, (row.figures for row in rows)),
         spending=total(Spending, (row.spending for row in rows)),
         missed=merged_missed(row.missed for row in rows),
     )
@@ -197,9 +197,9 @@ def _compacted(natives: Sequence[Native]) -> CompactionTotals:
     priced = [native for native in natives if native.net is not None]
     return CompactionTotals(
         compactions=len(natives),
-        cost=known_sum((native.summary_cost or 0) + (native.rewrite_cost or 0) for native in priced),
-        saved=known_sum(native.saved for native in priced),
-        net=known_sum(native.net for native in priced),
+        cost=sum_of_known((native.summary_cost or 0) + (native.rewrite_cost or 0) for native in priced),
+        saved=sum_of_known(native.saved for native in priced),
+        net=sum_of_known(native.net for native in priced),
         late=len(earlier),
         calls_late=float(median(earlier)) if earlier else None,
     )

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from lowwater.core.cache.belief import HALF_LIFE
 from lowwater.lab.audit.calls import AuditedCall
 from lowwater.lab.audit.findings import Saving
-from lowwater.lab.course import Action, Course, Prune, Sheet, State, Summarise, shown_window
-from lowwater.lab.schedules import Policy, RentOrBuy, Tally, never, run
+from lowwater.lab.course import Action, Course, CoursePrune, CourseState, Sheet, Summarise, shown_window
+from lowwater.lab.schedules import RentOrBuy, SchedulePolicy, Tally, never, run
 
 MAX_ESTIMATED_CALLS = 1_500
 """Longer sessions are estimated on their first calls, because a tally takes quadratic memory."""
@@ -83,10 +83,10 @@ def calls_earlier(course: Course, sheet: Sheet, *, since: int, turn: int) -> int
     return earlier if earlier > 0 else None
 
 
-def _as_recorded(tally: Tally, summarised: frozenset[int], pruned: frozenset[int]) -> Policy:
-    def decide(turn: int, _state: State) -> Action | None:
+def _as_recorded(tally: Tally, summarised: frozenset[int], pruned: frozenset[int]) -> SchedulePolicy:
+    def decide(turn: int, _state: CourseState) -> Action | None:
         if turn in summarised:
             return Summarise(upto=turn)
-        return Prune(upto=tally.edges[turn]) if turn in pruned else None
+        return CoursePrune(upto=tally.edges[turn]) if turn in pruned else None
 
     return decide

@@ -12,18 +12,18 @@ from lowwater.core.models.model import Prices
 from lowwater.lab.audit.calls import AuditedCall, Miss, foreseen_bill, misses_of
 from lowwater.lab.audit.findings import (
     AuditedSession,
+    AuditFigures,
+    AuditRow,
     Cause,
     DayOf,
-    Figures,
     Missed,
     Native,
     NotEstimated,
-    Row,
     Saving,
     Spending,
-    known_sum,
     merged_missed,
     plus,
+    sum_of_known,
     total,
 )
 from lowwater.lab.audit.sizes import Sizes, natives_of, sizes_of
@@ -34,15 +34,17 @@ SAVINGS_TAIL = 20_000
 _MAX_BROKEN_PLACES = 5
 
 
-def rows_of(calls: Sequence[AuditedCall], misses: Sequence[Miss | None], day_of: DayOf) -> tuple[Row, ...]:
+def rows_of(
+    calls: Sequence[AuditedCall], misses: Sequence[Miss | None], day_of: DayOf
+) -> tuple[AuditRow, ...]:
     """Return a sorted row for each day and model of the calls, without copies."""
-    rows: dict[tuple[str, str], Row] = {}
+    rows: dict[tuple[str, str], AuditRow] = {}
     for call, miss in zip(calls, misses, strict=True):
         if call.copied:
             continue
         day = "" if call.at is None else day_of(call.at)
         key = (day, call.model.name)
-        one = Row(
+        one = AuditRow(
             day=day,
             model=call.model.name,
             figures=_figures(call),
@@ -53,7 +55,7 @@ def rows_of(calls: Sequence[AuditedCall], misses: Sequence[Miss | None], day_of:
     return tuple(rows[key] for key in sorted(rows))
 
 
-def _row_sum(one: Row, other: Row) -> Row:
+def _row_sum(one: AuditRow, other: AuditRow) -> AuditRow:
     return replace(
         one,
         figures=plus(one.figures, other.figures),
@@ -62,17 +64,17 @@ def _row_sum(one: Row, other: Row) -> Row:
     )
 
 
-def _figures(call: AuditedCall) -> Figures:
+def _figures(call: AuditedCall) -> AuditFigures:
     usage = together(call.billed)
     output = call.output + sum(other.output for other in call.others)
     priced = [(each, call.prices_of(each)) for each in call.billed]
     costs = [None if prices is None else cost_at(each, prices) for each, prices in priced]
-    cost = None if call.usage is None or None in costs else known_sum(costs)
+    cost = None if call.usage is None or None in costs else sum_of_known(costs)
     return replace(_tokens(usage), calls=1, output=output, cost=cost, unpriced=int(cost is None))
 
 
-def _tokens(usage: Usage) -> Figures:
-    return Figures(
+def _tokens(usage: Usage) -> AuditFigures:
+    return AuditFigures(
         uncached=usage.uncached,
         cache_read=usage.cache_read,
         cache_write=usage.cache_write,
@@ -97,7 +99,7 @@ def _spent(usage: Usage, prices: Prices) -> Spending:
     )
 
 
-def row_of_sum(usage: Usage, calls: Sequence[AuditedCall], day_of: DayOf) -> Row:
+def row_of_sum(usage: Usage, calls: Sequence[AuditedCall], day_of: DayOf) -> AuditRow:
     """Return the row of calls of which only the total usage was recorded.
 
     It has no price if the total is above a price cliff of the model, because prices then depend on the size of each call.
@@ -111,7 +113,7 @@ def row_of_sum(usage: Usage, calls: Sequence[AuditedCall], day_of: DayOf) -> Row
         cost=None if priced is None else cost_at(usage, priced),
         unpriced=len(calls) if priced is None else 0,
     )
-    return Row(
+    return AuditRow(
         day="" if last.at is None else day_of(last.at),
         model=last.model.name,
         figures=figures,

@@ -12,7 +12,7 @@ from lowwater.core.messages import Message, ToolCall, texts_of
 from lowwater.core.tools import class_of
 from lowwater.lab.audit.calls import SUMMARY_KIND, AuditedCall, Miss, is_expired, lifetime_after
 from lowwater.lab.audit.findings import DayOf, Native
-from lowwater.lab.course import Course, Turn, elided_size, uses_to_expect
+from lowwater.lab.course import Course, CourseTurn, elided_size, uses_to_expect
 from lowwater.logs.recording import Recording
 
 USUAL_RATIO = 0.25
@@ -114,11 +114,11 @@ def _ratio(pieces: Sequence[_Piece], growths: Sequence[int | None]) -> float:
     return sum(one for one, _ in known) / sum(other for _, other in known) if known else USUAL_RATIO
 
 
-def _turn(piece: _Piece, growth: int | None, ratio: float, *, gap: float, output: int) -> Turn:
+def _turn(piece: _Piece, growth: int | None, ratio: float, *, gap: float, output: int) -> CourseTurn:
     tokens = round(piece.whole * ratio) if growth is None else growth
     share = tokens / piece.whole if piece.whole else 0.0
     sizes = [int(result.characters * share) for result in piece.results]
-    return Turn(
+    return CourseTurn(
         text=tokens - sum(sizes),
         results=sum(sizes),
         elided=sum(map(elided_size, sizes)),

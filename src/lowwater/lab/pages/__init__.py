@@ -1,1 +1,1 @@
-"""HTML reports: one page with all it needs inside."""
+"""HTML reports, each in one file that needs no network."""

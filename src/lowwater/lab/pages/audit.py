@@ -1,4 +1,4 @@
-"""The page of `lowwater audit --html`."""
+"""The page of `lowwater audit --html`: its data and its texts."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from time import time
@@ -8,30 +8,30 @@ from msgspec import Struct
 from lowwater.adapters.models import load_registry
 from lowwater.core.models.model import Model
 from lowwater.core.wording import counted
-from lowwater.lab.audit.findings import AuditedSession, Cause, Native, known_sum
+from lowwater.lab.audit.findings import AuditedSession, Cause, Native, sum_of_known
 from lowwater.lab.audit.report import AuditReport, ReportLine, by_model, estimate_gaps, report_line
 from lowwater.lab.pages.document import (
-    Document,
+    HtmlDocument,
     Periods,
     Tile,
-    amount,
     listed,
-    money,
+    page_amount,
+    page_money,
+    page_share,
+    page_tokens,
     periods_of,
-    share,
-    short,
-    written,
+    render_page,
 )
+
+# The data of charts and tables
 
 MOST_SESSIONS = 2_000
 MOST_NATIVES = 1_000
 NO_MODEL = "not recorded"
-_MOST_PRICES = 12
-"""Models whose prices the page lists."""
 
 
 class CauseWords(Struct, frozen=True, kw_only=True):
-    """A cause of a miss in words."""
+    """The name of a cause of cache misses, and what it means."""
 
     name: str
     means: str
@@ -43,7 +43,7 @@ CAUSES: Mapping[Cause, CauseWords] = {
     "model_changed": CauseWords(name="Model changed", means="each model has a cache of its own"),
     "expired": CauseWords(name="Expired", means="the pause was longer than the cache keeps a prompt"),
     "start_changed": CauseWords(
-        name="Tools or system changed", means="the prompt began otherwise than before"
+        name="Tools or system changed", means="the prompt began differently than before"
     ),
     "prefix_edited": CauseWords(
         name="Earlier messages edited", means="the client changed or dropped what had been sent"
@@ -59,12 +59,12 @@ CAUSES: Mapping[Cause, CauseWords] = {
 
 
 class CauseRow(Struct, frozen=True, kw_only=True):
-    """Misses of one cause."""
+    """The cache misses of one cause."""
 
     name: str
     means: str
     is_loss: bool
-    """Whether it need not have been; the first call of a session has to write its prompt."""
+    """Whether the misses were avoidable; the first call of a session has to write its prompt."""
     misses: int
     tokens: int
     cost: int | None
@@ -93,7 +93,7 @@ class ModelRow(Struct, frozen=True, kw_only=True):
     cost: int | None
 
 
-class SessionRow(Struct, frozen=True, kw_only=True):
+class AuditSessionRow(Struct, frozen=True, kw_only=True):
     """One session."""
 
     name: str
@@ -126,7 +126,7 @@ class NativeRow(Struct, frozen=True, kw_only=True):
 
 
 class SavingRow(Struct, frozen=True, kw_only=True):
-    """What the same sessions would have cost in another way."""
+    """What the same sessions would have cost with another policy."""
 
     name: str
     cost: int
@@ -135,19 +135,19 @@ class SavingRow(Struct, frozen=True, kw_only=True):
 
 
 class AuditData(Struct, frozen=True, kw_only=True):
-    """Everything the page's scripts draw."""
+    """Everything that the page's scripts draw."""
 
     periods: Periods
     spending: list[SpendingRow]
     causes: list[CauseRow]
     savings: list[SavingRow]
-    sessions: list[SessionRow]
+    sessions: list[AuditSessionRow]
     natives: list[NativeRow]
     models: list[ModelRow]
 
 
-def data_of(report: AuditReport) -> AuditData:
-    """Return what the page of a report shows."""
+def audit_page_data(report: AuditReport) -> AuditData:
+    """Return the data for the page of a report."""
     sessions = report.sessions
     listed = sorted(map(_session, sessions), key=lambda row: (-(row.cost or 0), -row.prompt, row.name))
     natives = [_native(session, native) for session in sessions for native in session.natives]
@@ -198,7 +198,7 @@ def _causes(line: ReportLine) -> list[CauseRow]:
 
 
 def _savings(report: AuditReport) -> list[SavingRow]:
-    """Return what the sessions that could be estimated cost, and would have cost otherwise."""
+    """Return what the sessions that could be estimated cost, and what other policies would have cost."""
     possible = report.possible
     if possible is None:
         return []
@@ -209,10 +209,10 @@ def _savings(report: AuditReport) -> list[SavingRow]:
     ]
 
 
-def _session(session: AuditedSession) -> SessionRow:
+def _session(session: AuditedSession) -> AuditSessionRow:
     line = report_line(session)
     used = line.figures
-    return SessionRow(
+    return AuditSessionRow(
         name=session.id,
         agent=session.agent,
         model=session.model,
@@ -237,7 +237,7 @@ def _native(session: AuditedSession, native: Native) -> NativeRow:
         before=native.before,
         after=native.after,
         served=native.served,
-        price=known_sum((native.summary_cost, native.rewrite_cost)) if known else None,
+        price=sum_of_known((native.summary_cost, native.rewrite_cost)) if known else None,
         saved=native.saved,
         net=native.net,
         earlier=native.earlier,
@@ -260,11 +260,17 @@ def _model(line: ReportLine) -> ModelRow:
     )
 
 
+# The page and its texts
+
+_MOST_PRICES = 12
+"""Models whose prices the page lists."""
+
+
 def audit_page(report: AuditReport, *, made_at: float | None = None) -> str:
-    """Return a report as one HTML file that needs no network; contents of messages are not in it."""
-    data = data_of(report)
-    return written(
-        Document(
+    """Return a report as one HTML file that needs no network and contains no message."""
+    data = audit_page_data(report)
+    return render_page(
+        HtmlDocument(
             report="audit",
             headline=_headline(report),
             lead=_lead(report),
@@ -282,12 +288,12 @@ def _headline(report: AuditReport) -> str:
     line, possible = report.total, report.possible
     if line.figures.cost is None:
         return f"{counted(line.figures.calls, 'call')} in {counted(line.sessions, 'session')}, no price known"
-    paid = f"{counted(line.sessions, 'session')} cost {money(line.figures.cost)}"
+    paid = f"{counted(line.sessions, 'session')} cost {page_money(line.figures.cost)}"
     if possible is not None and possible.rent_or_buy < possible.recorded:
         saved = possible.recorded - possible.rent_or_buy
-        return f"{paid}; about {money(saved)} of it could have been saved"
+        return f"{paid}; about {page_money(saved)} of it could have been saved"
     lost = line.lost
-    return f"{paid}, {money(lost)} of it for cache misses" if lost else paid
+    return f"{paid}, {page_money(lost)} of it for cache misses" if lost else paid
 
 
 def _lead(report: AuditReport) -> str:
@@ -304,22 +310,24 @@ def _tiles(report: AuditReport) -> Iterator[Tile]:
     line = report.total
     used, possible = line.figures, report.possible
     calls = counted(used.calls - used.unpriced, "priced call")
-    yield Tile(name="Paid", figure=amount(used.cost), note=calls)
+    yield Tile(name="Paid", figure=page_amount(used.cost), note=calls)
     yield Tile(
         name="Input",
-        figure=short(used.prompt),
-        note=f"tokens, and {short(used.output)} of output",
+        figure=page_tokens(used.prompt),
+        note=f"tokens, and {page_tokens(used.output)} of output",
     )
-    yield Tile(name="From the cache", figure=share(used.hit_share), note="of all input")
-    yield Tile(name="Cache misses", figure=amount(line.lost), note=_dearest_cause(report))
+    yield Tile(name="From the cache", figure=page_share(used.hit_share), note="of all input")
+    yield Tile(name="Cache misses", figure=page_amount(line.lost), note=_dearest_cause(report))
     if report.compacted.compactions:
-        net = amount(report.compacted.net)
+        net = page_amount(report.compacted.net)
         note = f"saved by {counted(report.compacted.compactions, 'compaction')}, net"
         yield Tile(name="Own compactions", figure=net, note=note)
     if possible is not None:
         saved = possible.recorded - possible.rent_or_buy
-        note = f"estimated, {share(saved / possible.recorded if possible.recorded else None)} of the bill"
-        yield Tile(name="Rent-or-buy saves", figure=money(saved), note=note, is_ours=True)
+        note = (
+            f"estimated, {page_share(saved / possible.recorded if possible.recorded else None)} of the bill"
+        )
+        yield Tile(name="Rent-or-buy saves", figure=page_money(saved), note=note, is_ours=True)
 
 
 def _dearest_cause(report: AuditReport) -> str:
@@ -327,25 +335,25 @@ def _dearest_cause(report: AuditReport) -> str:
     if not known:
         return "beside first calls"
     most = max(known, key=lambda cause: known[cause])
-    return f"{CAUSES[most].name.lower()}: {money(known[most])}"
+    return f"{CAUSES[most].name.lower()}: {page_money(known[most])}"
 
 
 def _texts(report: AuditReport, data: AuditData) -> dict[str, str]:
     line, possible = report.total, report.possible
     unit = data.periods.unit
-    together = "" if unit == "day" else f" The period is long, so that days are put together into {unit}s."
-    lost = f" Without the first calls they cost {amount(line.lost)}." if line.lost is not None else ""
+    together = "" if unit == "day" else f" The period is long, so days are combined into {unit}s."
+    lost = f" Without first calls, misses cost {page_amount(line.lost)}." if line.lost is not None else ""
     return {
         "unit": unit,
-        "periods_says": f"What calls were billed, by the {unit} they were made.{together}",
+        "periods_says": f"The cost of calls, by the {unit} they were made.{together}",
         "misses_says": (
-            "A miss is input that the call before had left in the cache and that was paid for again. "
-            f"The cost is what that was more than reading.{lost}"
+            "A miss is input that the previous call had left in the cache and that was paid for again. "
+            f"Its cost is what was paid beyond the price of a cache read.{lost}"
         ),
         "savings_says": _savings_says(report),
         "savings_caption": (
-            "Told on a model of each session at its own prices, expected rework included; the model puts them at "
-            f"{money(possible.modelled)} as recorded."
+            "Estimated with a model of each session at its own prices, expected rework included; by the same model, the sessions "
+            f"as recorded cost {page_money(possible.modelled)}."
             if possible is not None
             else ""
         ),
@@ -360,21 +368,21 @@ def _savings_says(report: AuditReport) -> str:
     if possible is None:
         return gaps
     said = "The same session" if possible.sessions == 1 else f"The same {possible.sessions:,} sessions"
-    return f"{said} with compactions bought by rent-or-buy, which would have acted {possible.actions:,} times, and with none at all below the wall. {gaps}".rstrip()
+    return f"{said} with the compactions of rent-or-buy, which would have acted {possible.actions:,} times, and with no compaction until the context is full. {gaps}".rstrip()
 
 
 def _natives_says(report: AuditReport) -> str:
     found = report.compacted
     if not found.compactions:
         return ""
-    said = f"{counted(found.compactions, 'compaction')} cost {amount(found.cost)} and saved {amount(found.saved)}."
+    said = f"{counted(found.compactions, 'compaction')} cost {page_amount(found.cost)} and saved {page_amount(found.saved)}."
     if found.late and found.calls_late is not None:
-        said += f" Before {found.late:,} of them rent-or-buy would have acted, {found.calls_late:,.0f} calls earlier in the median."
+        said += f" Rent-or-buy would have acted before {found.late:,} of them, {found.calls_late:,.0f} calls earlier in the median."
     return f"{said}{_part(found.compactions, MOST_NATIVES, 'compaction')}"
 
 
 def _part(total: int, most: int, noun: str) -> str:
-    """Return what is to be said where a list does not have all of them."""
+    """Return a sentence for a list that does not have all of them."""
     if total <= most:
         return ""
     return f" The {most:,} dearest of {counted(total, noun)} are listed; every sum is over all."
@@ -383,31 +391,31 @@ def _part(total: int, most: int, noun: str) -> str:
 def _notes(report: AuditReport, data: AuditData) -> Iterator[str]:
     used = report.total.figures
     yield (
-        "Calls, tokens and cache counters are as the recordings report them, each call counted once; dollars are those "
-        "counters times the model's prices of the day of the call."
+        "Calls, tokens and cache counters are as recorded, each call counted once; dollars are those counters times the "
+        "model's prices on the day of the call."
     )
-    yield "Output is as recorded; some clients record it too low, so that the bill may have been higher."
+    yield "Output is as recorded; some clients record too little, so the bill may have been higher."
     if used.unpriced:
-        yield f"{counted(used.unpriced, 'call')} have no dollar figure: no price or no prompt size is known. They are in no sum of dollars."
+        yield f"{counted(used.unpriced, 'call')} have no dollar figure, because the price or the prompt size is not known. Sums of dollars do not include them."
     yield (
-        "Causes of misses follow from sizes, times and the provider's published lifetimes. What was lost at the provider "
-        "cannot be seen from outside and is what remains."
+        "Causes of misses are inferred from sizes, times and the provider's published cache lifetimes. A miss that none of these "
+        "explains counts as lost at the provider, which cannot be seen from outside."
     )
     yield "Estimated: what the client's own summaries cost where that is not recorded, what its compactions saved, and what other schedules would have cost."
     if report.accuracy is not None:
         found = report.accuracy
         yield (
-            f"How far the cache rules can be trusted: over {counted(found.sessions, 'session')} they foresee the input "
-            f"bill within {share(found.median_error)} in the median, {share(found.p90_error)} for nine in ten."
+            f"Accuracy of the cache rules: over {counted(found.sessions, 'session')} they predict the input bill within "
+            f"{page_share(found.median_error)} in the median, and within {page_share(found.p90_error)} for nine in ten."
         )
     if report.copied:
-        yield f"{counted(report.copied, 'call')} stand in several files, because a fork or a resumed session copies what came before; they are counted once."
+        yield f"{counted(report.copied, 'call')} are in several files, because a fork or a resumed session copies earlier calls; they are counted once."
     if report.broken:
         yield f"{counted(report.broken, 'line')} could not be read and were left out."
     if report.unread:
         yield f"{counted(len(report.unread), 'file')} gave no session."
     if not all(row.day for session in report.sessions for row in session.rows):
-        yield "Calls without a recorded time are in the sums and in no day."
+        yield "Calls without a recorded time are in the sums, but in no day."
     if len(data.models) > _MOST_PRICES:
         yield f"Prices are listed for the {_MOST_PRICES} dearest models."
 

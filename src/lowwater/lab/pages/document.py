@@ -1,4 +1,4 @@
-"""One page with all it needs inside: style, scripts, data, and the words on it."""
+"""An HTML report in one file, with style, scripts and data inside, and how its figures are written."""
 
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,46 +14,42 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from lowwater.core.accounts.advice import dollars
+from lowwater.core.accounts.advice import advice_dollars
 from lowwater.core.models.model import Model
+
+# Figures in words
 
 UNKNOWN = "unknown"
 _NANO = 1_000_000_000
 _THOUSAND = 1_000 * _NANO
-MOST_COLUMNS = 120
-MOST_MODELS = 7
-OTHER_MODELS = "other models"
-Unit = Literal["day", "week", "month"]
-_UNITS: tuple[Unit, ...] = ("day", "week", "month")
-_STYLES = ("colours.css", "layout.css", "controls.css", "charts.css", "tables.css", "media.css")
-_SHARED = ("base.js", "frame.js", "lines.js", "areas.js", "labels.js", "marks.js", "table.js", "theme.js")
-_OWN: Mapping[str, tuple[str, ...]] = {"audit": ("audit.js",), "replay": ("timelines.js", "replay.js")}
-_NANO_DOLLARS = 1_000_000
-"""Prices in nano-dollars per 1,000 tokens for one dollar per million."""
 
 
-def money(nano: int) -> str:
-    """Return nano-dollars as dollars, without cents from a thousand on."""
-    return f"{'-' if nano < 0 else ''}${abs(nano) / _NANO:,.0f}" if abs(nano) >= _THOUSAND else dollars(nano)
+def page_money(nano: int) -> str:
+    """Return nano-dollars as dollars; from a thousand dollars on, without cents."""
+    return (
+        f"{'-' if nano < 0 else ''}${abs(nano) / _NANO:,.0f}"
+        if abs(nano) >= _THOUSAND
+        else advice_dollars(nano)
+    )
 
 
-def amount(nano: int | None) -> str:
-    """Return nano-dollars as dollars; what is not known is said to be."""
-    return UNKNOWN if nano is None else money(nano)
+def page_amount(nano: int | None) -> str:
+    """Return nano-dollars as dollars, or `unknown`."""
+    return UNKNOWN if nano is None else page_money(nano)
 
 
-def share(part: float | None) -> str:
+def page_share(part: float | None) -> str:
     """Return a share in percent, or a dash."""
     return "–" if part is None else f"{part:.1%}".replace("%", " %")
 
 
 def times(ratio: float | None) -> str:
-    """Return a ratio to the hundredth, or a dash."""
+    """Return a ratio with two decimals, or a dash."""
     return "–" if ratio is None else f"{ratio:,.2f} ×"
 
 
-def short(tokens: float) -> str:
-    """Return a number of tokens in three digits or so: 950, 12.3K, 4.1M."""
+def page_tokens(tokens: float) -> str:
+    """Return a number of tokens in about three digits: 950, 12.3K, 4.1M."""
     for size, unit in ((1e9, "B"), (1e6, "M"), (1e3, "K")):
         if tokens >= size:
             return f"{tokens / size:.{0 if tokens >= 100 * size else 1}f}{unit}"
@@ -65,6 +61,15 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
+# Costs by day, week or month
+
+MOST_COLUMNS = 120
+MOST_MODELS = 7
+OTHER_MODELS = "other models"
+Unit = Literal["day", "week", "month"]
+_UNITS: tuple[Unit, ...] = ("day", "week", "month")
+
+
 class Spent(Struct, frozen=True, kw_only=True):
     """What one model cost in each period."""
 
@@ -73,7 +78,7 @@ class Spent(Struct, frozen=True, kw_only=True):
 
 
 class Periods(Struct, frozen=True, kw_only=True):
-    """Periods by their first days, and what each model cost in them: the dearest first, the least put together."""
+    """Periods by their first days, and the cost of each model in them: the most expensive first, small ones summed up."""
 
     unit: Unit = "day"
     starts: list[str] = []
@@ -81,7 +86,7 @@ class Periods(Struct, frozen=True, kw_only=True):
 
 
 def periods_of(costs: Mapping[tuple[str, str], int]) -> Periods:
-    """Return costs by day (YYYY-MM-DD) and model as columns."""
+    """Return costs, given by day (YYYY-MM-DD) and model, as the columns of a chart."""
     if not costs:
         return Periods()
     days = sorted({day for day, _ in costs})
@@ -101,7 +106,7 @@ def periods_of(costs: Mapping[tuple[str, str], int]) -> Periods:
 
 
 def _starts(days: list[str], unit: Unit) -> list[str]:
-    """Return the first day of every period from the first to the last."""
+    """Return the first day of every period, without gaps."""
     return list(_walk(_start(days[0], unit), _start(days[-1], unit), unit))
 
 
@@ -124,6 +129,15 @@ def _start(day: str, unit: Unit) -> str:
             return given.replace(day=1).isoformat()
 
 
+# The page
+
+_STYLES = ("colours.css", "layout.css", "controls.css", "charts.css", "tables.css", "media.css")
+_SHARED = ("base.js", "frame.js", "lines.js", "areas.js", "labels.js", "marks.js", "table.js", "theme.js")
+_OWN: Mapping[str, tuple[str, ...]] = {"audit": ("audit.js",), "replay": ("timelines.js", "replay.js")}
+_NANO_DOLLARS = 1_000_000
+"""One dollar per million tokens, in the unit of prices: nano-dollars per 1,000 tokens."""
+
+
 class Tile(Struct, frozen=True, kw_only=True):
     """One figure at the top of a page."""
 
@@ -133,7 +147,7 @@ class Tile(Struct, frozen=True, kw_only=True):
     is_ours: bool = False
 
 
-class Document(Struct, frozen=True, kw_only=True):
+class HtmlDocument(Struct, frozen=True, kw_only=True):
     """What a page says, as plain text; nothing in it is markup."""
 
     report: str
@@ -142,23 +156,23 @@ class Document(Struct, frozen=True, kw_only=True):
     lead: str
     tiles: Sequence[Tile]
     texts: Mapping[str, str]
-    """The template's own places."""
+    """By the names of the template's placeholders."""
     notes: Sequence[str]
-    """How it was measured, and what is estimated."""
+    """How things were measured, and what is estimated."""
     models: Sequence[Model] = ()
-    """Those whose prices are shown."""
+    """The models whose prices are shown."""
     made_at: float
     data: Struct
 
 
-def written(document: Document) -> str:
-    """Return the page."""
+def render_page(document: HtmlDocument) -> str:
+    """Return the page as HTML."""
     style = "\n".join(map(asset, _STYLES))
     parts = map(asset, (*_SHARED, *_OWN[document.report]))
     script = "\n".join(["(() => {", '"use strict";', *parts, "})();"])
     texts = {name: escape(text) for name, text in document.texts.items()}
     return Template(asset("page.html")).substitute(
-        title=escape(f"Lowwater {document.report} · {day(document.made_at)}"),
+        title=escape(f"Lowwater {document.report} · {utc_day(document.made_at)}"),
         kind=escape(document.report),
         headline=escape(document.headline),
         lead=escape(document.lead),
@@ -166,7 +180,7 @@ def written(document: Document) -> str:
         sections=Template(asset(f"{document.report}.html")).substitute(texts),
         notes="".join(f"<li>{escape(note)}</li>" for note in document.notes),
         prices=_prices(document.models),
-        made=moment(document.made_at),
+        made=utc_moment(document.made_at),
         version=escape(version("lowwater")),
         style=style,
         style_hash=_hash(style),
@@ -177,23 +191,23 @@ def written(document: Document) -> str:
 
 
 def embedded(data: Struct) -> str:
-    """Return data as JSON that no browser takes for markup, whatever names are in it."""
+    """Return data as JSON that no browser takes for markup, whatever it contains."""
     text = msgspec.json.encode(data).decode()
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 @cache
 def asset(name: str) -> str:
-    """Return the text of a file that pages are made of."""
+    """Return the text of a file in `assets`."""
     return files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def day(at: float) -> str:
+def utc_day(at: float) -> str:
     """Return the day of a moment, in UTC."""
     return f"{datetime.fromtimestamp(at, tz=UTC):%Y-%m-%d}"
 
 
-def moment(at: float) -> str:
+def utc_moment(at: float) -> str:
     """Return a moment to the minute, in UTC."""
     return f"{datetime.fromtimestamp(at, tz=UTC):%Y-%m-%d %H:%M} UTC"
 
@@ -228,7 +242,7 @@ def _price_row(model: Model, names: Sequence[str]) -> str:
 
 
 def _price(price: int) -> str:
-    """Return a price in cents, or as exact as it is below them."""
+    """Return a price with two decimals, or with more if it needs them."""
     whole = f"{price / _NANO_DOLLARS:.6f}".rstrip("0")
     return f"${price / _NANO_DOLLARS:.2f}" if len(whole.partition(".")[2]) < 2 else f"${whole}"
 

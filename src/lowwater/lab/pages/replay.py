@@ -1,4 +1,4 @@
-"""The page of `lowwater replay --html`."""
+"""The page of `lowwater replay --html`: its data and its texts."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -12,35 +12,31 @@ from msgspec import Struct
 from lowwater.adapters.models import load_registry
 from lowwater.core.models.model import Model
 from lowwater.core.wording import counted
-from lowwater.lab.pages.document import Document, Tile, listed, money, share, times, written
+from lowwater.lab.pages.document import HtmlDocument, Tile, listed, page_money, page_share, render_page, times
 from lowwater.lab.peers import DECLARED, PEERS
-from lowwater.lab.replay.on_course import MATTERS, OPTIMUM, Event, Kind, Series, SessionResult
+from lowwater.lab.replay.course_replay import (
+    MATTERS,
+    OPTIMUM,
+    CourseEvent,
+    OutcomeKind,
+    Series,
+    SessionResult,
+)
 from lowwater.lab.replay.report import NANO, PolicyFigures, PolicyReport, ReplayReport
 from lowwater.lab.replay.script import ASSUMED, PAUSE
 
 OURS = "rent-or-buy"
 _ENGINE = ", real engine"
-MOST_POINTS = 160
-MOST_NUMBERS = 500_000
-"""All numbers of all timelines: some four megabytes."""
-MOST_TIMELINES = 60
-_LAYERS = 5
-MOST_SESSIONS = 2_000
-MOST_STEPS = 240
-_BESIDE = ("never", "threshold-50", "hermes-classic", "claude-code", "opencode", "langchain")
-"""Policies that sessions are listed with beside ours, as far as they were played: the first three of these."""
-_COLUMNS = 3
-_MOST_PRICES = 12
-_MOST_REASONS = 3
+"""What follows the name of a policy that Lowwater itself played."""
 
 
-def label(policy: str, kind: Kind) -> str:
-    """Return a policy's name, with what played it if that was the real engine."""
+def label(policy: str, kind: OutcomeKind) -> str:
+    """Return a policy's name, and whether the real engine played it."""
     return f"{policy}{_ENGINE}" if kind == "full" else policy
 
 
 def about(policy: str) -> str:
-    """Return in one sentence what a policy does, in the words of its code; empty if that says nothing."""
+    """Return what a policy does in one sentence, from the docstring of its code; empty if it has none."""
     if policy == OPTIMUM:
         return "The cheapest schedule of prunes and summaries, found with hindsight."
     made = DECLARED.get(policy) or PEERS.get(policy)
@@ -48,19 +44,30 @@ def about(policy: str) -> str:
     return first.replace("`", "")
 
 
-class Mark(Struct, frozen=True, kw_only=True):
-    """The compactions since the point before, drawn as one."""
+# Timelines: sessions drawn call by call
+
+MOST_POINTS = 160
+"""Calls of a timeline that are drawn; a few more where there are events."""
+MOST_NUMBERS = 500_000
+"""In all timelines together: about four megabytes."""
+MOST_TIMELINES = 60
+_LAYERS = 5
+"""Lists of numbers in a line."""
+
+
+class ChartMark(Struct, frozen=True, kw_only=True):
+    """The compactions since the previous point, drawn as one."""
 
     index: int
-    """Of the point."""
+    """The index of the point."""
     mode: str
-    """Of the last."""
+    """The mode of the last compaction."""
     count: int
     before: int
     after: int
 
 
-class Line(Struct, frozen=True, kw_only=True):
+class ChartLine(Struct, frozen=True, kw_only=True):
     """One policy at the points of a timeline."""
 
     name: str
@@ -69,24 +76,24 @@ class Line(Struct, frozen=True, kw_only=True):
     elided: list[int]
     summarised: list[int]
     cost: list[int]
-    """Spent so far, rework included."""
-    marks: list[Mark]
+    """The cost so far, rework included."""
+    marks: list[ChartMark]
 
 
 class Timeline(Struct, frozen=True, kw_only=True):
-    """One session under every policy, in the arm without bad luck."""
+    """One session under every policy, in the first arm."""
 
     name: str
     agent: str
     model: str
     calls: int
     at: list[int]
-    """The calls that are drawn, from 1."""
-    lines: list[Line]
+    """The numbers of the calls that are drawn, from 1."""
+    lines: list[ChartLine]
 
     @property
     def numbers(self) -> int:
-        """How many numbers it takes."""
+        """How many numbers it adds to the page."""
         return len(self.lines) * _LAYERS * len(self.at)
 
 
@@ -97,7 +104,7 @@ class _Candidate(Struct, frozen=True, kw_only=True, order=True):
 
 
 class Timelines:
-    """Takes results as they come, and keeps of them what the page can show; the order does not matter."""
+    """Takes results in any order, and keeps the timelines that the page can show."""
 
     def __init__(self, most: int = MOST_TIMELINES) -> None:
         self._most = most
@@ -120,12 +127,27 @@ class Timelines:
             heappushpop(self._kept, found)
 
     def chosen(self) -> tuple[Timeline, ...]:
-        """Return the timelines that fit a page, those in which compaction saves most first."""
+        """Return the timelines that fit on a page; those in which compaction saves most come first."""
         return tuple(_within(sorted(self._kept, reverse=True)))
 
 
+def _worth(result: SessionResult) -> int:
+    """Return what the optimum saves compared with never compacting; 0 if one of them is not known."""
+    bounds = result.bounds[0]
+    return 0 if bounds.never is None or bounds.optimum is None else bounds.never - bounds.optimum
+
+
+def _within(candidates: Sequence[_Candidate]) -> Iterator[Timeline]:
+    left = MOST_NUMBERS
+    for index, candidate in enumerate(candidates):
+        left -= candidate.timeline.numbers
+        if left < 0 and index:
+            return
+        yield candidate.timeline
+
+
 def timeline_of(result: SessionResult) -> Timeline:
-    """Return a session's series at no more points than a chart can show."""
+    """Return the timeline of a session, with no more points than a chart can show."""
     arm = result.bounds[0].arm
     told = [
         (label(each.policy, each.kind), each.series, each.events)
@@ -147,33 +169,18 @@ def timeline_of(result: SessionResult) -> Timeline:
 
 
 def thinned(count: int, most: int, wanted: Collection[int] = ()) -> list[int]:
-    """Return about `most` of `count` indices, evenly spread, with the wanted ones and those before them."""
+    """Return about `most` of `count` indices, evenly spread, plus the wanted ones and those before them."""
     if count <= most:
         return list(range(count))
     even = {round(step * (count - 1) / (most - 1)) for step in range(most)}
     near = {index for each in wanted for index in (each - 1, each) if 0 <= index < count}
-    # Events at every call would undo the thinning: then the even ones stand for them.
+    # Events at nearly every call would undo the thinning: then only the even indices are used.
     return sorted(even | near) if len(near) <= most else sorted(even)
 
 
-def _worth(result: SessionResult) -> int:
-    """Return what the optimum saves beside doing nothing; without one of them, nothing is known."""
-    bounds = result.bounds[0]
-    return 0 if bounds.never is None or bounds.optimum is None else bounds.never - bounds.optimum
-
-
-def _within(candidates: Sequence[_Candidate]) -> Iterator[Timeline]:
-    left = MOST_NUMBERS
-    for index, candidate in enumerate(candidates):
-        left -= candidate.timeline.numbers
-        if left < 0 and index:
-            return
-        yield candidate.timeline
-
-
-def _line(name: str, series: Series, events: Sequence[Event], points: Sequence[int]) -> Line:
+def _line(name: str, series: Series, events: Sequence[CourseEvent], points: Sequence[int]) -> ChartLine:
     spent = list(accumulate(cost + rework for cost, rework in zip(series.cost, series.rework, strict=True)))
-    return Line(
+    return ChartLine(
         name=name,
         read=[series.read[point] for point in points],
         written=[series.written[point] for point in points],
@@ -184,13 +191,13 @@ def _line(name: str, series: Series, events: Sequence[Event], points: Sequence[i
     )
 
 
-def _marks(events: Sequence[Event], points: Sequence[int]) -> Iterator[Mark]:
-    """Yield the events, those between two points put together at the later one."""
-    together: dict[int, list[Event]] = {}
+def _marks(events: Sequence[CourseEvent], points: Sequence[int]) -> Iterator[ChartMark]:
+    """Yield the marks of events; those between two points are combined at the later one."""
+    together: dict[int, list[CourseEvent]] = {}
     for event in events:
         together.setdefault(min(bisect_right(points, event.turn - 1), len(points) - 1), []).append(event)
     for index, found in together.items():
-        yield Mark(
+        yield ChartMark(
             index=index,
             mode=found[-1].mode,
             count=len(found),
@@ -199,13 +206,24 @@ def _marks(events: Sequence[Event], points: Sequence[int]) -> Iterator[Mark]:
         )
 
 
+# The data of charts and tables
+
+MOST_SESSIONS = 2_000
+MOST_STEPS = 240
+"""Points of a curve of summed costs."""
+_BESIDE = ("never", "threshold-50", "hermes-classic", "claude-code", "opencode", "langchain")
+"""Policies that sessions are listed with, after ours: the first of these that were replayed."""
+_COLUMNS = 3
+"""How many other policies sessions are listed with."""
+
+
 class PolicyRow(Struct, frozen=True, kw_only=True):
     """One policy in one arm; money in nano-dollars."""
 
     name: str
     policy: str
-    kind: Kind
-    """What played it."""
+    kind: OutcomeKind
+    """Whether it was played on numbers or by the real engine."""
     about: str = ""
     is_ours: bool = False
     is_optimum: bool = False
@@ -222,7 +240,7 @@ class PolicyRow(Struct, frozen=True, kw_only=True):
     """Σ cost with rework ÷ Σ optimum over all sessions."""
     in_view: float | None = None
     reach: float | None = None
-    """In view or one recall away; None where recall was not measured."""
+    """The share in view or one recall away; None where recall was not measured."""
     mean_view: float | None = None
     peak_view: int | None = None
     events: float | None = None
@@ -234,26 +252,26 @@ class PolicyRow(Struct, frozen=True, kw_only=True):
     prunes: float | None = None
 
 
-class ArmData(Struct, frozen=True, kw_only=True):
-    """One arm."""
-
-    name: str
-    policies: list[PolicyRow]
-    cumulated: list["Cumulated"]
-    steps: list[int]
-    """The sessions after which the sums are told."""
-    compared: int
-    """Sessions in the sums: those that fit under every policy."""
-
-
 class Cumulated(Struct, frozen=True, kw_only=True):
-    """What a policy has cost so far, rework included, as sessions add up."""
+    """The cost of a policy, rework included, summed over sessions."""
 
     name: str
     cost: list[int]
 
 
-class SessionRow(Struct, frozen=True, kw_only=True):
+class ArmData(Struct, frozen=True, kw_only=True):
+    """One arm of the replay: all policies under one kind of cache."""
+
+    name: str
+    policies: list[PolicyRow]
+    cumulated: list[Cumulated]
+    steps: list[int]
+    """The numbers of sessions after which sums are shown."""
+    compared: int
+    """How many sessions are in the sums: those that fit under every policy."""
+
+
+class ReplaySessionRow(Struct, frozen=True, kw_only=True):
     """One session in the first arm."""
 
     name: str
@@ -263,24 +281,24 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     peak: int
     optimum: int | None
     costs: list[int | None]
-    """Of the policies in `columns`."""
+    """One for each policy in `columns`."""
     over: float | None
     """Ours ÷ optimum."""
     never_over: float | None
-    """What never compacting costs ÷ optimum."""
+    """Never compacting ÷ optimum."""
 
 
 class ReplayData(Struct, frozen=True, kw_only=True):
-    """Everything the page's scripts draw."""
+    """Everything that the page's scripts draw."""
 
     arms: list[ArmData]
     columns: list[str]
-    sessions: list[SessionRow]
+    sessions: list[ReplaySessionRow]
     timelines: list[Timeline]
 
 
-def data_of(report: ReplayReport, timelines: Sequence[Timeline]) -> ReplayData:
-    """Return what the page of a report shows."""
+def replay_page_data(report: ReplayReport, timelines: Sequence[Timeline]) -> ReplayData:
+    """Return the data for the page of a report."""
     columns = _columns(report)
     rows = [_session(each, columns) for each in report.replayed]
     rows.sort(key=lambda row: (-(row.optimum or 0) * ((row.never_over or 1) - 1), row.name))
@@ -299,7 +317,7 @@ def _columns(report: ReplayReport) -> list[str]:
 
 
 def _arm(report: ReplayReport, arm: str) -> ArmData:
-    kind: Kind = "course" if any(each.course for each in report.policies) else "full"
+    kind: OutcomeKind = "course" if any(each.course for each in report.policies) else "full"
     names = [
         each.policy
         for each in report.policies
@@ -320,8 +338,8 @@ def _arm(report: ReplayReport, arm: str) -> ArmData:
     )
 
 
-def _costs(session: SessionResult, arm: str, kind: Kind, names: Sequence[str]) -> list[int] | None:
-    """Return what a session costs under each policy and at least; None if it does not fit under one of them."""
+def _costs(session: SessionResult, arm: str, kind: OutcomeKind, names: Sequence[str]) -> list[int] | None:
+    """Return the costs of a session under each policy, then the optimum; None if it does not fit under one of them."""
     least = session.bound(arm).optimum
     told = {
         each.policy: each.total
@@ -341,7 +359,7 @@ def _sums(costs: Iterable[int], steps: Sequence[int]) -> list[int]:
 
 
 def _policies(report: ReplayReport, arm: str) -> list[PolicyRow]:
-    """Return a row for each policy and what played it, and one for the optimum whether it was asked for or not."""
+    """Return a row for each policy and kind of replay; the optimum has one even if it was not asked for."""
     rows = [
         _policy(each.policy, kind, figures[arm])
         for each in report.policies
@@ -351,11 +369,11 @@ def _policies(report: ReplayReport, arm: str) -> list[PolicyRow]:
     return rows if any(row.is_optimum for row in rows) else [*rows, _optimum(report.replayed, arm)]
 
 
-def _by_kind(policy: PolicyReport) -> dict[Kind, dict[str, PolicyFigures]]:
+def _by_kind(policy: PolicyReport) -> dict[OutcomeKind, dict[str, PolicyFigures]]:
     return {"course": policy.course, "full": policy.full}
 
 
-def _policy(policy: str, kind: Kind, found: PolicyFigures) -> PolicyRow:
+def _policy(policy: str, kind: OutcomeKind, found: PolicyFigures) -> PolicyRow:
     ratios, recall, metrics = found.cost_over_optimum, found.recall, found.metrics
     reach = None if recall.one_recall is None else (recall.in_view or 0) + recall.one_recall
     return PolicyRow(
@@ -405,12 +423,12 @@ def _optimum(sessions: Sequence[SessionResult], arm: str) -> PolicyRow:
     )
 
 
-def _session(session: SessionResult, columns: Sequence[str]) -> SessionRow:
+def _session(session: SessionResult, columns: Sequence[str]) -> ReplaySessionRow:
     bounds = session.bounds[0]
     told = [each for each in session.outcomes if each.arm == bounds.arm]
     costs = {each.policy: each.total for each in told if each.kind == "course" and each.fits}
     least, ours = bounds.optimum, costs.get(OURS)
-    return SessionRow(
+    return ReplaySessionRow(
         name=session.id,
         agent=session.agent,
         model=session.model,
@@ -423,18 +441,24 @@ def _session(session: SessionResult, columns: Sequence[str]) -> SessionRow:
     )
 
 
+# The page and its texts
+
+_MOST_PRICES = 12
+_MOST_REASONS = 3
+
+
 def replay_page(
     report: ReplayReport, *, timelines: Sequence[Timeline] = (), made_at: float | None = None
 ) -> str:
-    """Return a report as one HTML file that needs no network; contents of messages are not in it.
+    """Return a report as one HTML file that needs no network and contains no message.
 
-    `timelines` are the sessions to be drawn call by call (`Timelines`); without any, it is the one the report has.
+    `timelines` are the sessions to draw call by call (`Timelines`); without any, the page draws the session that the report shows.
     """
     drawn = timelines or ((timeline_of(report.shown),) if report.shown is not None else ())
-    data = data_of(report, drawn)
+    data = replay_page_data(report, drawn)
     first = data.arms[0] if data.arms else None
-    return written(
-        Document(
+    return render_page(
+        HtmlDocument(
             report="replay",
             headline=_headline(first),
             lead=_lead(report),
@@ -448,31 +472,13 @@ def replay_page(
     )
 
 
-def _ours(arm: ArmData) -> PolicyRow | None:
-    return next((row for row in arm.policies if row.name == OURS), None)
-
-
-def _others(arm: ArmData) -> list[PolicyRow]:
-    """Return the other policies of the same kind that can be compared in dollars, the cheapest first."""
-    found = [
-        row
-        for row in arm.policies
-        if not row.is_ours
-        and not row.is_optimum
-        and row.kind == "course"
-        and row.with_rework
-        and not row.unfit
-    ]
-    return sorted(found, key=lambda row: row.with_rework or 0)
-
-
 def _headline(arm: ArmData | None) -> str:
     if arm is None:
         return "No session could be replayed"
     ours, others = _ours(arm), _others(arm)
     if ours is None or ours.with_rework is None or ours.summed is None:
         return f"{counted(len(arm.policies) - 1, 'policy')} beside the cheapest schedule possible"
-    within = f"Rent-or-buy comes within {share(ours.summed - 1)} of the cheapest schedule possible"
+    within = f"Rent-or-buy comes within {page_share(ours.summed - 1)} of the cheapest schedule possible"
     dearer = [row.with_rework or 0 for row in others if (row.with_rework or 0) > ours.with_rework]
     if not dearer:
         return within
@@ -491,26 +497,46 @@ def _lead(report: ReplayReport) -> str:
     agents = listed(sorted({each.agent for each in done}))
     said = f"{counted(len(done), 'recorded session')} with {counted(calls, 'call')}"
     by = f" of {agents}" if agents else ""
-    return f"{said}{by}, played again under every policy at the prices of {models or 'no model'}, against the schedule that hindsight finds."
+    return f"{said}{by}, replayed under every policy at the prices of {models or 'no model'}, and compared with the cheapest schedule in hindsight."
 
 
 def _tiles(arm: ArmData) -> Iterator[Tile]:
     ours, others = _ours(arm), _others(arm)
     best = next((row for row in arm.policies if row.is_optimum), None)
     if ours is not None and ours.with_rework is not None:
-        note = f"{money(ours.cost or 0)} for calls and summaries, the rest rework"
-        yield Tile(name="Rent-or-buy", figure=money(ours.with_rework), note=note, is_ours=True)
+        note = f"{page_money(ours.cost or 0)} for calls and summaries, the rest rework"
+        yield Tile(name="Rent-or-buy", figure=page_money(ours.with_rework), note=note, is_ours=True)
         mean = f"mean where compaction matters; p95 {times(ours.p95)}"
         yield Tile(name="Cost ÷ optimum", figure=times(ours.mean), note=mean, is_ours=True)
     if best is not None and best.with_rework is not None:
-        yield Tile(name="Optimum", figure=money(best.with_rework), note="with hindsight, rework included")
+        yield Tile(
+            name="Optimum", figure=page_money(best.with_rework), note="with hindsight, rework included"
+        )
     if others:
-        yield Tile(name="Next cheapest", figure=money(others[0].with_rework or 0), note=others[0].name)
-        yield Tile(name="Dearest", figure=money(others[-1].with_rework or 0), note=others[-1].name)
+        yield Tile(name="Next cheapest", figure=page_money(others[0].with_rework or 0), note=others[0].name)
+        yield Tile(name="Dearest", figure=page_money(others[-1].with_rework or 0), note=others[-1].name)
     engine = next((row for row in arm.policies if row.is_ours and row.reach is not None), None)
     if engine is not None:
-        note = f"of later uses in view ({share(engine.in_view)}) or one recall away, real engine"
-        yield Tile(name="Within reach", figure=share(engine.reach), note=note)
+        note = f"of later uses in view ({page_share(engine.in_view)}) or one recall away, real engine"
+        yield Tile(name="Within reach", figure=page_share(engine.reach), note=note)
+
+
+def _ours(arm: ArmData) -> PolicyRow | None:
+    return next((row for row in arm.policies if row.name == OURS), None)
+
+
+def _others(arm: ArmData) -> list[PolicyRow]:
+    """Return the other policies played on numbers that fit in every session, the cheapest first."""
+    found = [
+        row
+        for row in arm.policies
+        if not row.is_ours
+        and not row.is_optimum
+        and row.kind == "course"
+        and row.with_rework
+        and not row.unfit
+    ]
+    return sorted(found, key=lambda row: row.with_rework or 0)
 
 
 def _texts(report: ReplayReport, data: ReplayData) -> dict[str, str]:
@@ -549,7 +575,7 @@ def _timelines_says(done: int, timelines: Sequence[Timeline]) -> str:
         else "Every session can be chosen."
     )
     thinned = (
-        f" Long ones are thinned to about {MOST_POINTS} calls; an event stands at the next call drawn."
+        f" Long ones are thinned to about {MOST_POINTS} calls; an event is drawn at the next call."
         if thin
         else ""
     )
@@ -558,12 +584,12 @@ def _timelines_says(done: int, timelines: Sequence[Timeline]) -> str:
 
 def _notes(report: ReplayReport, data: ReplayData) -> Iterator[str]:
     yield (
-        "Measured: each recorded session, its messages and the times of its calls, played again against a simulated provider with the "
+        "Measured: each recorded session, its messages and the times of its calls, replayed against a simulated provider with the "
         "model's prices and cache rules. The answers are those recorded: a policy changes what a call costs, not what it says."
     )
     yield (
-        "Played in numbers, a session is what each call added, at the prices of the default cache lifetime and without surcharges for long "
-        "prompts or busy hours."
+        "Where a session is played in numbers, it consists of the tokens that each call added, at the prices of the default cache lifetime "
+        "and without surcharges for long prompts or busy hours."
     )
     yield (
         "Rework is what it costs to get back what a later call demonstrably used and the view no longer had: one recall each, a read "
@@ -577,16 +603,16 @@ def _notes(report: ReplayReport, data: ReplayData) -> Iterator[str]:
     if any(row.kind == "full" for arm in data.arms for row in arm.policies):
         yield (
             "“Real engine” is Lowwater itself on the real messages. Only there is recall measured: by a handle that is visible in the view, "
-            "or by a search worded with text at hand; elsewhere what left the view counts as gone."
+            "or by a search worded with text at hand; elsewhere, what left the view counts as lost."
         )
-    yield "Estimated: token counts where a model has no public tokenizer, the system prompt and tools where they were not recorded, and the size of summaries on the course."
+    yield "Estimated: token counts where a model has no public tokenizer, the system prompt and tools where they were not recorded, and the size of summaries where a session is played in numbers."
     if len(data.arms) > 1:
         yield "The unkind cache loses prefixes early and sends some calls to the wrong machine, by draws that are the same for all policies."
     cut = [each.beyond for each in report.replayed if each.beyond]
     if cut:
         yield (
-            f"{counted(len(cut), 'session')} of very many calls, played up to a limit: {counted(sum(cut), 'call')} beyond it are left "
-            "out under every policy alike."
+            f"{counted(len(cut), 'session')} with very many calls, played up to a limit: {counted(sum(cut), 'call')} beyond it are left "
+            "out under every policy."
         )
     assumed = Counter(what for each in report.replayed for what in each.assumed)
     if assumed["times"]:
@@ -602,7 +628,7 @@ def _notes(report: ReplayReport, data: ReplayData) -> Iterator[str]:
 
 
 def _by_use(report: ReplayReport) -> list[str]:
-    """Return the models that sessions were replayed with, the most used first."""
+    """Return the models of the replayed sessions, the most used first."""
     calls: Counter[str] = Counter()
     for each in report.replayed:
         calls[each.model] += each.calls

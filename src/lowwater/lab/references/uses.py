@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from lowwater.core.messages import Message, ToolCall
-from lowwater.core.references import Kind, Reference, names, references
+from lowwater.core.references import Reference, ReferenceKind, names, references
 
 _WORD = re.compile(r"\w+")
 _LETTER = re.compile(r"\w")
@@ -16,7 +16,7 @@ _SHORTEST = 3
 _NO_CALL = ToolCall(id="", name="", arguments="{}")
 
 
-def find(text: str, within: str, start: int = 0) -> int:
+def find_words(text: str, within: str, start: int = 0) -> int:
     """Return where `text` occurs as whole words in `within` from `start` on, or -1."""
     first, last = _LETTER.match(text[0]), _LETTER.match(text[-1])
     at = within.find(text, start)
@@ -49,7 +49,7 @@ class Occurrences:
         # Words of a reference are whole words wherever the reference is; one without words may be anywhere.
         candidates = self._having[word] if word else range(len(self._texts))
         for index in candidates:
-            if find(text, self._texts[index]) >= 0:
+            if find_words(text, self._texts[index]) >= 0:
                 yield index
 
 
@@ -72,7 +72,7 @@ class Origin(Struct, frozen=True, kw_only=True):
 class LaterUse(Struct, frozen=True, kw_only=True):
     """A reference in an answer to something that exactly one earlier result contains."""
 
-    kind: Kind
+    kind: ReferenceKind
     text: str
     number: int
     """The place of the answer's message in the session, from 1."""
@@ -116,7 +116,7 @@ def uses_of(messages: Sequence[Message]) -> list[LaterUse]:
     return uses
 
 
-def said_in(call: ToolCall, *, keys: bool = False) -> Iterator[str]:
+def argument_texts(call: ToolCall, *, keys: bool = False) -> Iterator[str]:
     """Yield the strings and numbers in the arguments of a call, in order, the keys of objects too if wanted."""
     try:
         arguments = msgspec.json.decode(call.arguments)
@@ -135,7 +135,7 @@ def _pieces(messages: Sequence[Message]) -> _Pieces:
             made, call = calls.get(result.call_id, (turn, _NO_CALL))
             pieces.texts.append(result.text)
             pieces.origins.append(Origin(number=number, turn=made, call=call, text=result.text))
-        said = (text for call in message.calls for text in (call.name, *said_in(call, keys=True)))
+        said = (text for call in message.calls for text in (call.name, *argument_texts(call, keys=True)))
         pieces.texts.append("\n".join([message.text, *said]))
         pieces.origins.append(None)
     return pieces
@@ -166,7 +166,7 @@ def _first_named(messages: Sequence[Message]) -> Iterator[tuple[int, Reference]]
 def _named(message: Message) -> Iterator[Reference]:
     yield from references(message.text)
     for call in message.calls:
-        for value in said_in(call):
+        for value in argument_texts(call):
             yield from names(value)
 
 

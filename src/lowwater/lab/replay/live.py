@@ -12,19 +12,20 @@ from lowwater.core.costs.prices import cost_of
 from lowwater.core.events import Compaction
 from lowwater.core.formats.codec import as_completion
 from lowwater.core.ledger import Ledger
-from lowwater.core.models.model import Marks, Model
+from lowwater.core.models.model import MarkedPrefixes, Model
 from lowwater.core.stored import Hit
 from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.core.tokens.counting import rules_for
 from lowwater.core.view import Edited
-from lowwater.lab.references.reaching import Scorer, UseOutcome
+from lowwater.lab.references.reachability import Scorer, UseOutcome
 from lowwater.lab.references.uses import LaterUse
-from lowwater.lab.replay.on_course import CallLog, CallResult, Event, Outcome
-from lowwater.lab.replay.script import TAIL, Script, ScriptedCall, sheet_of
+from lowwater.lab.replay.course_replay import CallLog, CallResult, CourseEvent, PolicyOutcome
+from lowwater.lab.replay.script import TAIL, ReplayScript, ScriptedCall, sheet_of
 from lowwater.observe.sinks import MemorySink
 from lowwater.protocols import Tokenizer
-from lowwater.session.factories import ManualClock, counter_for
+from lowwater.session.dependencies import ManualClock
+from lowwater.session.factories import counter_for
 from lowwater.session.library import Lowwater
 from lowwater.settings import OutputSettings, Settings
 
@@ -54,7 +55,7 @@ class EngineRun(Struct, frozen=True, kw_only=True):
     offers_recall: bool = True
 
 
-class ScriptedSummarizer:
+class ReplaySummarizer:
     """Stands in for a model with the extractive summarizer, so that summaries are equally good for every policy.
 
     Its summaries are at most as long as those assumed on courses, which is about the length of recorded ones.
@@ -72,7 +73,7 @@ class ScriptedSummarizer:
         return Written(text=extract(shorter, self._tokenizer), by=self.name)
 
 
-def play_with_engine(script: Script, uses: Sequence[LaterUse], run: EngineRun) -> Outcome:
+def play_with_engine(script: ReplayScript, uses: Sequence[LaterUse], run: EngineRun) -> PolicyOutcome:
     """Play a session under a policy of the engine; the outcome carries the engine's name of the policy."""
     return _EngineReplay(script, uses, run).play()
 
@@ -80,12 +81,12 @@ def play_with_engine(script: Script, uses: Sequence[LaterUse], run: EngineRun) -
 class _EngineReplay:
     """Plays one session under one policy of the engine."""
 
-    def __init__(self, script: Script, uses: Sequence[LaterUse], run: EngineRun) -> None:
+    def __init__(self, script: ReplayScript, uses: Sequence[LaterUse], run: EngineRun) -> None:
         self._script, self._run, self._model = script, run, run.model
         self._tokenizer = counter_for(run.model.name)
         self._clock, self._sink = ManualClock(), MemorySink()
         models = () if run.keyless else (run.model, run.other)
-        writers = [ScriptedSummarizer(model) for model in models if model is not None]
+        writers = [ReplaySummarizer(model) for model in models if model is not None]
         self._billed_by = {writer.name: writer.billed for writer in writers}
         self._library = Lowwater(
             store="memory:",
@@ -104,7 +105,7 @@ class _EngineReplay:
         self._recalled: dict[int, int] = {}
         self._rows = CallLog()
 
-    def play(self) -> Outcome:
+    def play(self) -> PolicyOutcome:
         """Play every call and return the outcome."""
         for turn, call in enumerate(self._script.exchanges):
             self._clock.advance(max(0.0, call.at - self._clock.now()))
@@ -128,11 +129,13 @@ class _EngineReplay:
                 asked=asked,
                 rework=self._rework(ledger, usage.prompt),
                 elided=round(_elided(ledger) * scale),
-                removed=round((ledger.view.whole - ledger.view.tokens) * scale),
+                removed=round((ledger.view.original_tokens - ledger.view.tokens) * scale),
             )
         )
         self._rows.events += [
-            Event(turn=turn, mode=each.mode, before=each.before, after=each.after, because=each.because.code)
+            CourseEvent(
+                turn=turn, mode=each.mode, before=each.before, after=each.after, because=each.because.code
+            )
             for each in events
         ]
         self._called, self._sent = self._clock.now(), usage.prompt
@@ -148,7 +151,7 @@ class _EngineReplay:
         if not self._is_lost(turn):
             return usage
         read = usage.cache_read
-        if isinstance(self._model.cache.matching, Marks):
+        if isinstance(self._model.cache.matching, MarkedPrefixes):
             return replace(usage, cache_read=0, cache_write=usage.cache_write + read)
         return replace(usage, cache_read=0, uncached=usage.uncached + read)
 
@@ -175,7 +178,7 @@ class _EngineReplay:
         """Return the cost of the recalls that this call needs; a recalled result stays in the tail for a while."""
         found, scale = self._scorer.at(ledger, self._search), self._session.scale
         self._rows.found += found
-        cost, whole = 0, round(ledger.view.whole * scale)
+        cost, whole = 0, round(ledger.view.original_tokens * scale)
         for number, tokens in _lost(found).items():
             if whole - self._recalled.get(number, -TAIL) >= TAIL:
                 recall = Usage(cache_read=prompt, cache_write=round(tokens * scale))

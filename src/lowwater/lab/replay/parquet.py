@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from msgspec import Struct
 
 from lowwater.errors import BadSetting, UnreadableFile
-from lowwater.lab.replay.on_course import Outcome, SessionResult
+from lowwater.lab.replay.course_replay import PolicyOutcome, SessionResult
 from lowwater.lab.replay.run import RunFolder
 
 if TYPE_CHECKING:
@@ -255,7 +255,7 @@ CALLS = Table(
 TABLES = (SESSIONS, OUTCOMES, GONE, EVENTS, CALLS)
 
 
-def _played(number: int, outcome: Outcome) -> TableRow:
+def _played(number: int, outcome: PolicyOutcome) -> TableRow:
     return number, outcome.policy, outcome.kind, outcome.arm
 
 

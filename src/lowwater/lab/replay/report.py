@@ -7,8 +7,15 @@ from typing import Any
 from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
-from lowwater.lab.replay.on_course import Bounds, Cadence, Kind, Outcome, Recalled, SessionResult
-from lowwater.logs.importing import Skipped
+from lowwater.lab.replay.course_replay import (
+    Bounds,
+    CadenceSums,
+    OutcomeKind,
+    PolicyOutcome,
+    SessionResult,
+    UsesFound,
+)
+from lowwater.logs.importers import Skipped
 
 NANO = 1_000_000_000
 
@@ -32,7 +39,7 @@ class RecallShares(Struct, frozen=True, kw_only=True):
     uses: int = 0
     causes: dict[str, int] = {}
     """Why the uses that are gone could not be recalled, with their number."""
-    measured_on: Kind = "course"
+    measured_on: OutcomeKind = "course"
 
 
 class CadenceMetrics(Struct, frozen=True, kw_only=True):
@@ -110,7 +117,7 @@ class ReplayReport(Struct, frozen=True, kw_only=True):
 class Pair(Struct, frozen=True, kw_only=True):
     """The outcome of a policy in a session, and the session's lower bounds."""
 
-    outcome: Outcome
+    outcome: PolicyOutcome
     bounds: Bounds
 
 
@@ -148,7 +155,7 @@ class ReportBuilder:
 
 
 def _by_arm(
-    sessions: Iterable[SessionResult], policy: str, kind: Kind, arms: Sequence[str]
+    sessions: Iterable[SessionResult], policy: str, kind: OutcomeKind, arms: Sequence[str]
 ) -> dict[str, PolicyFigures]:
     pairs: Mapping[str, list[Pair]] = {arm: [] for arm in arms}
     for session in sessions:
@@ -210,7 +217,7 @@ def figures_of(pairs: Sequence[Pair]) -> PolicyFigures:
     )
 
 
-def recall_shares(recalled: Sequence[Recalled], *, kind: Kind) -> RecallShares:
+def recall_shares(recalled: Sequence[UsesFound], *, kind: OutcomeKind) -> RecallShares:
     """Return the shares over the uses of all sessions."""
     uses, in_view = sum(each.uses for each in recalled), sum(each.in_view for each in recalled)
     if any(each.one_recall is None for each in recalled):
@@ -231,7 +238,7 @@ def recall_shares(recalled: Sequence[Recalled], *, kind: Kind) -> RecallShares:
     )
 
 
-def cadence_metrics(cadences: Sequence[Cadence]) -> CadenceMetrics:
+def cadence_metrics(cadences: Sequence[CadenceSums]) -> CadenceMetrics:
     """Return the seven metrics over all sessions; means weigh every event and turn alike."""
     events = sum(each.events for each in cadences)
     between = sum(max(0, each.events - 1) for each in cadences)

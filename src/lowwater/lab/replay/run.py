@@ -18,14 +18,14 @@ import msgspec
 from msgspec import Struct
 
 from lowwater.errors import BadInput, BadSetting, UnreadableFile
-from lowwater.lab.replay.on_course import SessionResult
-from lowwater.lab.replay.session import VERSION, Options, Task, replay_session
+from lowwater.lab.replay.course_replay import SessionResult
+from lowwater.lab.replay.session import VERSION, ReplayOptions, ReplayTask, replay_session
 from lowwater.logs.recording import Recording
 
 if TYPE_CHECKING:
     from ray import ObjectRef
 
-Work = Callable[[Task], SessionResult]
+Work = Callable[[ReplayTask], SessionResult]
 """The function applied to each task; it must be importable by name in another process."""
 AHEAD = 2
 """Tasks queued per worker, so that a corpus need not fit into memory."""
@@ -90,17 +90,23 @@ class RunFolder:
 class Engine(Protocol):
     """Applies a function to many tasks."""
 
-    def map(self, work: Work, tasks: Iterable[Task], /) -> Iterator[SessionResult]:
+    def map(self, work: Work, tasks: Iterable[ReplayTask], /) -> Iterator[SessionResult]:
         """Yield the results as they complete, in any order; tasks are consumed only as needed."""
         ...
 
 
 def replay_recordings(
-    recordings: Iterable[Recording], options: Options, *, engine: Engine, folder: RunFolder | None = None
+    recordings: Iterable[Recording],
+    options: ReplayOptions,
+    *,
+    engine: Engine,
+    folder: RunFolder | None = None,
 ) -> Iterator[SessionResult]:
     """Yield the result of each session, in any order; results already in the folder are not computed again."""
     if folder is None:
-        yield from engine.map(replay_session, (Task(recording=each, options=options) for each in recordings))
+        yield from engine.map(
+            replay_session, (ReplayTask(recording=each, options=options) for each in recordings)
+        )
         return
     finished: deque[str] = deque()
     for result in engine.map(replay_session, _unfinished(recordings, options, folder, finished)):
@@ -112,13 +118,13 @@ def replay_recordings(
 
 def _unfinished(
     recordings: Iterable[Recording],
-    options: Options,
+    options: ReplayOptions,
     folder: RunFolder,
     finished: deque[str],
-) -> Iterator[Task]:
+) -> Iterator[ReplayTask]:
     """Yield the tasks without a stored result, and append the keys of the others to `finished`."""
     for recording in recordings:
-        task = Task(recording=recording, options=options)
+        task = ReplayTask(recording=recording, options=options)
         if folder.has(task.key):
             finished.append(task.key)
         else:
@@ -138,7 +144,7 @@ class LocalEngine:
             raise BadSetting(f"{workers} workers make no sense: at least one is needed")
         self.workers = workers or cores()
 
-    def map(self, work: Work, tasks: Iterable[Task], /) -> Iterator[SessionResult]:
+    def map(self, work: Work, tasks: Iterable[ReplayTask], /) -> Iterator[SessionResult]:
         """Yield the results as they complete; closing the iterator early stops the workers."""
         if self.workers == 1:
             yield from map(work, tasks)
@@ -163,7 +169,7 @@ def _default_interrupt() -> None:
 
 
 def _completed(
-    pool: ProcessPoolExecutor, work: Work, tasks: Iterator[Task], ahead: int
+    pool: ProcessPoolExecutor, work: Work, tasks: Iterator[ReplayTask], ahead: int
 ) -> Iterator[SessionResult]:
     running: set[Future[SessionResult]] = set()
     for task in tasks:
@@ -186,7 +192,7 @@ class RayEngine:
             raise BadSetting("a Ray cluster needs the package ray: install lowwater[ray]")
         self._address, self._workers = address, workers
 
-    def map(self, work: Work, tasks: Iterable[Task], /) -> Iterator[SessionResult]:
+    def map(self, work: Work, tasks: Iterable[ReplayTask], /) -> Iterator[SessionResult]:
         """Yield the results as they complete; closing the iterator early cancels the rest.
 
         If the program is already connected to a cluster, that one is used and stays connected.
@@ -216,7 +222,7 @@ class RayEngine:
         except (OSError, ValueError, RuntimeError) as error:
             raise BadSetting(f"no Ray cluster at {self._address or 'this machine'}: {error}") from None
 
-    def _completed(self, work: Work, tasks: Iterable[Task]) -> Iterator[SessionResult]:
+    def _completed(self, work: Work, tasks: Iterable[ReplayTask]) -> Iterator[SessionResult]:
         import ray  # noqa: PLC0415
 
         remote, by = ray.remote(work_in_same_environment), local_environment()
@@ -249,7 +255,7 @@ def local_environment() -> Environment:
     return Environment(results=VERSION, packages={name: version(name) for name in _PACKAGES})
 
 
-def work_in_same_environment(work: Work, task: Task, by: Environment) -> SessionResult:
+def work_in_same_environment(work: Work, task: ReplayTask, by: Environment) -> SessionResult:
     """Run `work` on a machine of the cluster, or raise BadSetting if its environment differs from that of the driver."""
     here = local_environment()
     if here != by:

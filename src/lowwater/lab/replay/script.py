@@ -16,10 +16,10 @@ from lowwater.core.models.model import Model, Units
 from lowwater.core.models.registry import Registry
 from lowwater.core.tokens.counting import count_preamble, rules_for
 from lowwater.errors import BadInput
-from lowwater.lab.course import Course, Sheet, Timed, Turn, Use, course_of
-from lowwater.lab.references.uses import LaterUse, Origin, find
-from lowwater.logs.gathering import is_empty
+from lowwater.lab.course import Course, CourseTurn, CourseUse, Sheet, Timed, course_of
+from lowwater.lab.references.uses import LaterUse, Origin, find_words
 from lowwater.logs.recording import RecordedMessage, Recording
+from lowwater.logs.recording_builder import is_empty
 from lowwater.protocols import Tokenizer
 from lowwater.session.factories import counter_for, framing_for
 
@@ -56,7 +56,7 @@ class ScriptedCall(Struct, frozen=True, kw_only=True):
     """The time of the call, in seconds."""
 
 
-class Script(Struct, frozen=True, kw_only=True):
+class ReplayScript(Struct, frozen=True, kw_only=True):
     """A session without the client's own compactions; `messages` has those of all exchanges, numbered as in a ledger."""
 
     name: str
@@ -70,7 +70,7 @@ class Script(Struct, frozen=True, kw_only=True):
     lacks_times: bool = False
     """Whether the times of some calls were missing and set to `PAUSE` after the previous one."""
 
-    def beginning(self, calls: int) -> "Script":
+    def beginning(self, calls: int) -> "ReplayScript":
         """Return the script of the first `calls` calls."""
         kept = self.exchanges[:calls]
         return replace(
@@ -91,7 +91,7 @@ class _Answer(Struct, frozen=True, kw_only=True):
     prompt: int
 
 
-def script_of(recording: Recording) -> Script:
+def script_of(recording: Recording) -> ReplayScript:
     """Return the script of a recording, or raise BadInput if it has no answer.
 
     Consecutive messages of the assistant are one answer; messages after the last answer belong to no call. Empty messages
@@ -112,7 +112,7 @@ def script_of(recording: Recording) -> Script:
         for answer, at in zip(answers, _times(answers), strict=True)
     )
     raws = [raw for exchange in exchanges for raw in (*exchange.new, exchange.answer)]
-    return Script(
+    return ReplayScript(
         name=f"{recording.agent}/{recording.id}",
         messages=tuple(decode_messages(raws, FORMAT)),
         exchanges=exchanges,
@@ -161,7 +161,7 @@ def _prompt(recorded: RecordedMessage) -> int:
     return 0 if usage is None else usage.prompt
 
 
-def course_for(script: Script, uses: Sequence[LaterUse], *, model: str, recorded: str) -> Course:
+def course_for(script: ReplayScript, uses: Sequence[LaterUse], *, model: str, recorded: str) -> Course:
     """Return the course of a script in the tokens of `model`; reported sizes are in tokens of the `recorded` model.
 
     The size of tools and system is what the first call was billed for beyond its messages, or counted if that is not recorded.
@@ -185,13 +185,15 @@ def course_for(script: Script, uses: Sequence[LaterUse], *, model: str, recorded
     return _scaled(course, scale)
 
 
-def gaps_of(script: Script) -> list[float]:
+def gaps_of(script: ReplayScript) -> list[float]:
     """Return the seconds between each call and the previous one."""
     times = [exchange.at for exchange in script.exchanges]
     return [0.0, *(max(0.0, after - before) for before, after in pairwise(times))]
 
 
-def _course_uses(named: Sequence[LaterUse], turn_of: Sequence[int], tokenizer: Tokenizer) -> Iterator[Use]:
+def _course_uses(
+    named: Sequence[LaterUse], turn_of: Sequence[int], tokenizer: Tokenizer
+) -> Iterator[CourseUse]:
     """Yield one use for each result that a call needs; it counts as in the digest if everything needed is."""
     needed: dict[tuple[int, int], list[LaterUse]] = {}
     for use in named:
@@ -203,11 +205,11 @@ def _course_uses(named: Sequence[LaterUse], turn_of: Sequence[int], tokenizer: T
         origin = uses[0].origin
         if number not in shown:
             shown[number] = _placeholder_text(origin, tokenizer)
-        yield Use(
+        yield CourseUse(
             at=at,
             of=turn_of[number - 1],
             tokens=tokenizer.count(origin.text),
-            in_digest=all(find(use.text, shown[number]) >= 0 for use in uses),
+            in_digest=all(find_words(use.text, shown[number]) >= 0 for use in uses),
         )
 
 
@@ -221,7 +223,7 @@ def _placeholder_text(origin: Origin, tokenizer: Tokenizer) -> str:
 
 def _scaled(course: Course, scale: float) -> Course:
     turns = tuple(
-        Turn(
+        CourseTurn(
             text=round(turn.text * scale),
             results=round(turn.results * scale),
             elided=round(turn.elided * scale),

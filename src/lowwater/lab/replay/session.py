@@ -11,20 +11,27 @@ from msgspec.structs import replace
 from lowwater.adapters.models import load_registry
 from lowwater.core.models.model import Model
 from lowwater.errors import BadInput, BadSetting, LowwaterError, defect
-from lowwater.lab.audit.calls import Pricing, calls_of
-from lowwater.lab.audit.findings import known_sum
+from lowwater.lab.audit.calls import ModelPrices, audited_calls
+from lowwater.lab.audit.findings import sum_of_known
 from lowwater.lab.audit.session import rows_of
 from lowwater.lab.course import Course, recorded_window
 from lowwater.lab.peers import DECLARED, PEERS
 from lowwater.lab.references.uses import LaterUse, uses_of
+from lowwater.lab.replay.course_replay import (
+    OPTIMUM,
+    Assumed,
+    Bounds,
+    CourseReplay,
+    PolicyOutcome,
+    SessionResult,
+)
 from lowwater.lab.replay.live import EngineRun, play_with_engine
-from lowwater.lab.replay.on_course import OPTIMUM, Assumed, Bounds, CourseReplay, Outcome, SessionResult
 from lowwater.lab.replay.script import (
     ARMS,
     ASSUMED,
     NEUTRAL,
     Arm,
-    Script,
+    ReplayScript,
     cache_losses,
     cheaper_model,
     course_for,
@@ -34,11 +41,11 @@ from lowwater.lab.replay.script import (
     sheet_of,
 )
 from lowwater.logs.recording import Recording
-from lowwater.settings.fitting import did_you_mean, shown
+from lowwater.settings.coercion import did_you_mean, shown
 
 VERSION = 4
 """The version of results, part of their keys: raise it with every change of how results are computed."""
-_PRICING = Pricing()
+_PRICING = ModelPrices()
 MAX_REPLAYED_CALLS = 3_000
 """Only this many calls of a session are replayed: the optimum takes cubic time and quadratic memory."""
 ENGINE_POLICIES: Mapping[str, str] = {
@@ -57,7 +64,7 @@ POLICY_NAMES = (*dict.fromkeys([*DECLARED, *PEERS, *ENGINE_POLICIES]), OPTIMUM)
 BILLED_POLICIES = ("never", "claude-code", "hermes-classic", "rent-or-buy")
 
 
-class Options(Struct, frozen=True, kw_only=True):
+class ReplayOptions(Struct, frozen=True, kw_only=True):
     """The options of a run, the same for every session."""
 
     model: str = ""
@@ -81,11 +88,11 @@ class Options(Struct, frozen=True, kw_only=True):
                 raise BadSetting(f"there is no policy {shown(name)} to replay{hint}")
 
 
-class Task(Struct, frozen=True, kw_only=True):
+class ReplayTask(Struct, frozen=True, kw_only=True):
     """One session to replay, with the options."""
 
     recording: Recording
-    options: Options
+    options: ReplayOptions
 
     @property
     def key(self) -> str:
@@ -102,7 +109,7 @@ class Task(Struct, frozen=True, kw_only=True):
         return hashed.hexdigest()[:32]
 
 
-def replay_session(task: Task) -> SessionResult:
+def replay_session(task: ReplayTask) -> SessionResult:
     """Return the result of a session; errors become its `skipped`, so that one session does not stop the run."""
     recording = task.recording
     about = SessionResult(id=recording.id, agent=recording.agent, path=recording.path, key=task.key)
@@ -115,7 +122,7 @@ def replay_session(task: Task) -> SessionResult:
         return replace(about, skipped=defect(error))
 
 
-def _replay(task: Task, about: SessionResult) -> SessionResult:
+def _replay(task: ReplayTask, about: SessionResult) -> SessionResult:
     recording, options = task.recording, task.options
     model, whole = _model(recording, options), script_of(recording)
     assumed: dict[Assumed, bool] = {
@@ -126,7 +133,7 @@ def _replay(task: Task, about: SessionResult) -> SessionResult:
     uses = uses_of(script.messages)
     course = course_for(script, uses, model=model.name, recorded=recording.model or model.name)
     bounds: list[Bounds] = []
-    outcomes: list[Outcome] = []
+    outcomes: list[PolicyOutcome] = []
     for arm in options.arms:
         lost = cache_losses(arm, script.name, gaps_of(script))
         on_course = CourseReplay(course, sheet_of(model), arm=arm.name, lost=lost)
@@ -153,11 +160,11 @@ def _replay(task: Task, about: SessionResult) -> SessionResult:
 
 def _recorded_bill(recording: Recording) -> int | None:
     """Return the recorded cost of the session's own calls; calls copied from other sessions, or without a price, are left out."""
-    calls = [call for call in calls_of(recording, _PRICING) if not call.made_by]
-    return known_sum(row.figures.cost for row in rows_of(calls, [None] * len(calls), lambda _: ""))
+    calls = [call for call in audited_calls(recording, _PRICING) if not call.made_by]
+    return sum_of_known(row.figures.cost for row in rows_of(calls, [None] * len(calls), lambda _: ""))
 
 
-def _model(recording: Recording, options: Options) -> Model:
+def _model(recording: Recording, options: ReplayOptions) -> Model:
     """Return the model whose prices and cache rules apply: the one in the options, else the recorded one, else the assumed one.
 
     Unless the options name the model, its window is the one that the recording client used.
@@ -175,7 +182,7 @@ def _recorded_model(recording: Recording) -> str:
 
 
 def _engine_outcomes(
-    script: Script,
+    script: ReplayScript,
     uses: Sequence[LaterUse],
     model: Model,
     course: Course,
@@ -183,7 +190,7 @@ def _engine_outcomes(
     *,
     arm: str,
     lost: tuple[bool, ...],
-) -> Iterator[Outcome]:
+) -> Iterator[PolicyOutcome]:
     """Yield the outcomes of policies played by the real engine."""
     for name in policies:
         run = EngineRun(
@@ -224,8 +231,8 @@ def bill_of(
 
     Policies under which the session does not fit the window are left out. Raises BadInput if it cannot be replayed.
     """
-    options = Options(model=model, policies=(*policies, OPTIMUM), arms=(NEUTRAL,), full=())
-    result = replay_session(Task(recording=recording, options=options))
+    options = ReplayOptions(model=model, policies=(*policies, OPTIMUM), arms=(NEUTRAL,), full=())
+    result = replay_session(ReplayTask(recording=recording, options=options))
     if result.skipped:
         raise BadInput(result.skipped)
     least = result.bounds[0].optimum
@@ -235,7 +242,7 @@ def bill_of(
     return tuple(sorted(lines, key=lambda line: (-line.total, line.policy == OPTIMUM)))
 
 
-def _bill_line(outcome: Outcome, least: int) -> BillLine:
+def _bill_line(outcome: PolicyOutcome, least: int) -> BillLine:
     return BillLine(
         policy=outcome.policy,
         cost=outcome.cost,

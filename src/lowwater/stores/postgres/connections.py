@@ -15,23 +15,11 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from lowwater.errors import BadInput, BadSetting, DamagedStore, NewerSchema, StoreFailed, UnusableStore
 
-SCHEMA = "lowwater"
-"""The schema of the tables unless the address names another."""
+Connection = psycopg.Connection[tuple[object, ...]]
+QueryResult = TypeVar("QueryResult")
 
-LOCK = 0x4C57_5452
-"""The advisory lock that a migration holds: the letters LWTR."""
 
-MOST_CONNECTIONS = 10
-"""Connections of one process; further threads wait for one."""
-
-PATIENCE = 60.0
-"""Seconds to wait for another writer, or for a connection when all are in use."""
-
-PROBE = 1.0
-"""Seconds without a free connection after which the server itself is probed."""
-
-ATTEMPTS = 10
-"""How often a transaction is tried that the server aborts because of a deadlock."""
+# The address
 
 _DEFAULTS = {
     "application_name": "lowwater",
@@ -43,57 +31,10 @@ _DEFAULTS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "60000",
 }
-
 _FOREVER = 1e9
 """Seconds, for a connect_timeout of 0, which means no limit in libpq."""
-
-# An unescaped @ or / in a password would make the driver take a part of it for a host name, and show it in errors.
+# With an unescaped @ or / in a password, the driver would take a part of it for a host name, and show it in errors.
 _SHAPE = re.compile(r"postgres(ql)?://([^@/?#]*@)?[^@/?#]*(/[^@/?#]*)?(\?[^@#]*)?")
-
-# One message. Settings are LOCAL to the transaction, so that a transaction pooler such as PgBouncer may stand between.
-_BEGIN = """
-BEGIN ISOLATION LEVEL {mode};
-SET LOCAL search_path = {place};
-SET LOCAL lock_timeout = '{patience:.0f}ms';
-SET LOCAL idle_in_transaction_session_timeout = '{patience:.0f}ms';
-SET LOCAL jit = off;
-SELECT number FROM migrated
-"""
-
-_READING = "REPEATABLE READ READ ONLY"
-
-_WRITING = "READ COMMITTED READ WRITE"
-
-_SILENCE = logging.NullHandler()
-"""Without a handler the pool's warnings would be printed on the terminal; the caller gets them as errors anyway."""
-
-_SERVER = "check that the server runs and can be reached, then try again"
-
-_ADDRESS = "check user, password and database in its address, and whether the server takes connections"
-
-_REFUSED = "FATAL:  "
-"""What precedes the reason when a server refuses a connection; the driver gives no error code for that."""
-
-_ADVICE = {
-    "08": _SERVER,
-    "25006": "this server takes no writes; use the address of the one that does",
-    "25P03": "this process stood still in the middle of it; try again",
-    "3F000": "its tables are gone; open it again",
-    "42501": "give the user the right to create and use tables there",
-    "42P01": "its tables are gone; open it again",
-    "53100": "make room on the server's disk",
-    "53": "the server has no room for more; raise its limits, or use fewer processes",
-    "55P03": "another process holds the session for too long; end that process",
-    "57": _SERVER,
-    "58": "check the server's disk",
-}
-"""By the SQLSTATE of an error, or by its class: the first two characters."""
-
-_DAMAGED = ("XX001", "XX002")
-
-Connection = psycopg.Connection[tuple[object, ...]]
-
-Answer = TypeVar("Answer")
 
 
 class Address:
@@ -128,8 +69,33 @@ def _given(address: str) -> dict[str, str]:
         pass
     raise BadSetting(
         "the address of the PostgreSQL store cannot be read: write postgresql://USER:PASSWORD@HOST:PORT/DATABASE, "
-        "with the special characters of a password as %40 and the like"
+        "and escape special characters of a password (@ as %40)"
     )
+
+
+# Transactions on pooled connections
+
+MOST_CONNECTIONS = 10
+"""Connections of one process; further threads wait for one."""
+PATIENCE = 60.0
+"""Seconds to wait for another writer, or for a connection when all are in use."""
+PROBE = 1.0
+"""Seconds without a free connection after which the server itself is probed."""
+ATTEMPTS = 10
+"""How often a transaction is tried that the server aborts because of a deadlock."""
+# One message. Settings are LOCAL to the transaction, so that a transaction pooler such as PgBouncer may be used.
+_BEGIN = """
+BEGIN ISOLATION LEVEL {mode};
+SET LOCAL search_path = {place};
+SET LOCAL lock_timeout = '{patience:.0f}ms';
+SET LOCAL idle_in_transaction_session_timeout = '{patience:.0f}ms';
+SET LOCAL jit = off;
+SELECT number FROM migrated
+"""
+_READING = "REPEATABLE READ READ ONLY"
+_WRITING = "READ COMMITTED READ WRITE"
+_SILENCE = logging.NullHandler()
+"""Without a handler the pool's warnings would be printed on the terminal; the caller gets them as errors anyway."""
 
 
 class SilentServer(psycopg.OperationalError):
@@ -141,7 +107,7 @@ class WatchedConnection(psycopg.Connection[tuple[object, ...]]):
 
     patience: float = 10.0
 
-    def wait(self, gen: Generator[Any, Any, Answer], *args: Any, **options: Any) -> Answer:  # noqa: ANN401 - as the driver has it
+    def wait(self, gen: Generator[Any, Any, QueryResult], *args: Any, **options: Any) -> QueryResult:  # noqa: ANN401 - as the driver has it
         """Wait for the server's answer, or close the connection and raise SilentServer."""
         try:
             return super().wait(self._watched(gen), *args, **options)
@@ -149,7 +115,7 @@ class WatchedConnection(psycopg.Connection[tuple[object, ...]]):
             self.pgconn.finish()
             raise
 
-    def _watched(self, gen: Generator[Any, Any, Answer]) -> Generator[Any, Any, Answer]:
+    def _watched(self, gen: Generator[Any, Any, QueryResult]) -> Generator[Any, Any, QueryResult]:
         """Run the driver's generator and watch the time; while nothing arrives, it is sent `ready=0` several times a second."""
         answered_at = probed_at = time.monotonic()
         try:
@@ -166,7 +132,7 @@ class WatchedConnection(psycopg.Connection[tuple[object, ...]]):
                     probed_at = time.monotonic()
                 state = gen.send(ready)
         except StopIteration as done:
-            answer: Answer = done.value
+            answer: QueryResult = done.value
             return answer
 
     def _probe_server(self, silent: float) -> None:
@@ -177,14 +143,14 @@ class WatchedConnection(psycopg.Connection[tuple[object, ...]]):
             psycopg.connect(info, autocommit=True).close()
         except psycopg.OperationalError:
             raise SilentServer(
-                f"the server did not answer for {silent:.0f} s and takes no connection: it is stopped or cannot be reached"
+                f"the server did not answer for {silent:.0f} s and accepts no connection: it is stopped or cannot be reached"
             ) from None
 
 
 _Pool = ConnectionPool[WatchedConnection]
 
 
-class Connections:
+class PostgresConnections:
     """Runs work in transactions, from any thread; what fails inside one is rolled back."""
 
     def __init__(self, address: Address) -> None:
@@ -200,12 +166,12 @@ class Connections:
         )
         self._begin_reading, self._begin_writing = (begin.encode() for begin in begins)
 
-    def reading(self, work: Callable[[Connection], Answer]) -> Answer:
+    def reading(self, work: Callable[[Connection], QueryResult]) -> QueryResult:
         """Run `work` in a transaction that sees one consistent state, whatever others write meanwhile."""
         with translated(self._address), self._transaction(self._begin_reading) as connection:
             return work(connection)
 
-    def writing(self, work: Callable[[Connection], Answer]) -> Answer:
+    def writing(self, work: Callable[[Connection], QueryResult]) -> QueryResult:
         """Run `work` in a transaction that writes all or nothing; after a deadlock it is run again."""
         for _ in range(ATTEMPTS):
             try:
@@ -213,7 +179,7 @@ class Connections:
                     return work(connection)
             except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
                 continue
-        raise UnusableStore(f"too many write the same to the store {self._address} at once: try again")
+        raise UnusableStore(f"too many processes write to the store {self._address} at once: try again")
 
     def close(self) -> None:
         """Close the idle connections now, and those in use when they are given back."""
@@ -250,7 +216,7 @@ class Connections:
             else:
                 return connection
         raise UnusableStore(
-            f"the store {self._address} cannot be used (the server ends every connection): look into its log"
+            f"the store {self._address} cannot be used (the server ends every connection): look at its log"
         )
 
     def _begin(self, connection: Connection, begin: bytes) -> None:
@@ -265,7 +231,7 @@ class Connections:
             if not connection.closed:
                 raise
             raise UnusableStore(
-                f"the connection to the store {self._address} broke in the last moment: read the session again to see what was kept"
+                f"the connection to the store {self._address} broke during a commit: read the session again to see whether it was stored"
             ) from None
 
     def _take(self, pool: _Pool) -> WatchedConnection:
@@ -325,6 +291,29 @@ def _roll_back(connection: Connection) -> None:
         connection.close()
 
 
+# Errors
+
+_SERVER = "check that the server runs and can be reached, then try again"
+_ADDRESS = "check user, password and database in its address, and whether the server accepts connections"
+_REFUSED = "FATAL:  "
+"""What precedes the reason when a server refuses a connection; the driver gives no error code for that."""
+_ADVICE = {
+    "08": _SERVER,
+    "25006": "this server is read-only; use the address of the primary",
+    "25P03": "this process was suspended in the middle of a transaction; try again",
+    "3F000": "its tables are gone; open it again",
+    "42501": "give the user the right to create and use tables there",
+    "42P01": "its tables are gone; open it again",
+    "53100": "make room on the server's disk",
+    "53": "the server is out of resources; raise its limits, or use fewer processes",
+    "55P03": "another process holds the session for too long; end that process",
+    "57": _SERVER,
+    "58": "check the server's disk",
+}
+"""By the SQLSTATE of an error, or by its class: the first two characters."""
+_DAMAGED = ("XX001", "XX002")
+
+
 @contextmanager
 def translated(address: Address) -> Iterator[None]:
     """Turn failures of the server into UnusableStore and DamagedStore; other errors are bugs and pass through."""
@@ -333,7 +322,9 @@ def translated(address: Address) -> Iterator[None]:
     except psycopg.Error as error:
         raise _as_ours(address, error) or error from None
     except UnicodeEncodeError as error:
-        raise BadInput(f"a name with half a character cannot be stored: {error.reason}") from None
+        raise BadInput(
+            f"a name with half a character (a lone surrogate) cannot be stored: {error.reason}"
+        ) from None
 
 
 def _as_ours(address: Address, error: psycopg.Error) -> StoreFailed | None:
@@ -356,6 +347,12 @@ def _advice(error: psycopg.Error, said: str) -> str | None:
     return _ADDRESS if _REFUSED in said else _SERVER
 
 
+# Tables and migrations
+
+SCHEMA = "lowwater"
+"""The schema of the tables unless the address names another."""
+LOCK = 0x4C57_5452
+"""The advisory lock that a migration holds: the letters LWTR."""
 _FIRST = (
     "CREATE TABLE migrated (number integer NOT NULL)",
     "INSERT INTO migrated VALUES (0)",
@@ -400,7 +397,6 @@ _FIRST = (
         content bigint NOT NULL, part integer NOT NULL, terms tsvector NOT NULL, PRIMARY KEY (content, part))""",
     "CREATE INDEX search_by_terms ON search USING gin (terms)",
 )
-
 _TRAILS = (
     # Fingerprints: digests of the message lists that a gateway's clients keep. `newest` are those a session was last seen with.
     """CREATE TABLE trails (
@@ -410,12 +406,10 @@ _TRAILS = (
     "CREATE TABLE secret (body bytea NOT NULL)",
     "INSERT INTO secret (body) VALUES (uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()))",
 )
-
 _CHANGES = (
     # From this schema on, a compaction may be stored as its difference from the one before, which older versions cannot read.
     "COMMENT ON TABLE entries IS 'body: a digest, and the entry in msgpack'",
 )
-
 MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _TRAILS, _CHANGES)
 """The statements from each schema to the next; a schema's number is how many of these were carried out."""
 
@@ -489,5 +483,5 @@ def _refuse_encoding(connection: Connection, address: Address) -> None:
     row = connection.execute("SHOW server_encoding").fetchone()
     if row != ("UTF8",):
         raise UnusableStore(
-            f"the store {address} has the encoding {row[0] if row else ''}: make a database with the encoding UTF8"
+            f"the store {address} has the encoding {row[0] if row else ''}: create a database with the encoding UTF8"
         )

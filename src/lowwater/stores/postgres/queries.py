@@ -27,21 +27,21 @@ from lowwater.core.stored import (
     Listed,
     Outline,
     Stored,
-    turns_before,
+    records_before_events,
 )
 from lowwater.errors import BadInput, StaleLedger
-from lowwater.stores.packing import (
+from lowwater.stores.postgres.connections import Connection
+from lowwater.stores.serialization import (
     Broken,
-    Content,
     Packed,
-    digest,
-    pack,
+    StoredMessage,
+    digest_of,
     pack_differences,
+    pack_entry,
     pack_event,
     pack_record,
     seal,
 )
-from lowwater.stores.postgres.connections import Connection
 from lowwater.stores.shared import (
     EVENT_COLUMNS,
     TURN_COLUMNS,
@@ -67,70 +67,7 @@ from lowwater.stores.shared import (
     turn_values,
 )
 
-_ESCAPE = re.compile(r"\\([\\0])")
-
-TERMS_PER_ROW = 1_000
-"""Terms in one row: a `tsvector` takes 1 MB and 256 positions per term, so a long text has several rows."""
-
-OVERLAP = 16
-"""Terms that a row repeats from the one before, so that phrases of up to so many terms are found across rows."""
-
-LONGEST_TERM = 200
-"""Characters of a term that are indexed; PostgreSQL takes at most 2 KB."""
-
-CONTENTS_PER_STATEMENT = 500
-"""Messages written in one statement."""
-
-MOST_RANKED = 1_000
-"""Texts that are ranked by frequency of the words, for which they have to be read."""
-
-ABOUT = "title, source, parent, ended_because, ended_at"
-"""The columns of `About`."""
-
-# PostgreSQL ranks without regard to how rare a word is among all texts. The query counts that, and ranks the likeliest texts only.
-_SEARCH = """
-WITH wanted AS (
-    SELECT query, place FROM unnest(%(queries)s::text[]::tsquery[]) WITH ORDINALITY AS given (query, place)),
-found AS MATERIALIZED (
-    SELECT DISTINCT place, content FROM wanted JOIN search ON terms @@ query),
-texts AS (
-    SELECT greatest(
-        (SELECT reltuples FROM pg_class WHERE oid = 'contents'::regclass),
-        (SELECT count(DISTINCT content) FROM found)) AS number),
-rarity AS (
-    SELECT place, ln(1 + number / count(*)) AS weight FROM found, texts GROUP BY place, number),
-likely AS (
-    SELECT content FROM found JOIN rarity USING (place) {within}
-    GROUP BY content ORDER BY sum(weight) DESC, content DESC LIMIT %(ranked)s),
-ranked AS (
-    SELECT content, place, max(ts_rank(terms, query, 1)) AS rank
-    FROM likely JOIN search USING (content) JOIN wanted ON terms @@ query GROUP BY content, place),
-scored AS (
-    SELECT content, sum(rank * weight) AS score FROM ranked JOIN rarity USING (place) GROUP BY content)
-SELECT name, number, messages.tokens, score
-FROM scored JOIN messages USING (content) JOIN sessions ON sessions.id = messages.session {of}
-ORDER BY score DESC, version DESC, number DESC LIMIT %(limit)s
-"""
-
-_IN_ALL = _SEARCH.format(within="", of="").encode()
-
-_IN_ONE = _SEARCH.format(
-    within="WHERE content IN (SELECT content FROM messages WHERE session = %(session)s)",
-    of="WHERE sessions.id = %(session)s",
-).encode()
-
-_OWNED = (
-    b"DELETE FROM entries WHERE session = %s",
-    b"DELETE FROM messages WHERE session = %s",
-    b"DELETE FROM turns WHERE session = %s",
-    b"DELETE FROM compaction_events WHERE session = %s",
-    b"DELETE FROM appends WHERE session = %s",
-    b"DELETE FROM trails WHERE session = %s",
-    b"DELETE FROM sessions WHERE id = %s",
-)
-
 Restored = TypeVar("Restored")
-
 _Bodies = list[tuple[int, object]]
 
 
@@ -149,8 +86,11 @@ class PackedAppend(Struct, frozen=True, kw_only=True):
 
     new: Append
     entries: tuple[Packed, ...]
-    contents: tuple[Content, ...]
+    contents: tuple[StoredMessage, ...]
     growth: Growth
+
+
+_ESCAPE = re.compile(r"\\([\\0])")
 
 
 def escape(text: str) -> str:
@@ -165,7 +105,7 @@ def unescape(text: object) -> str:
 
 def name_key(name: str) -> bytes:
     """Return the digest a session is found by, or raise UnicodeEncodeError; a name itself may be too long for an index."""
-    return digest(name.encode())
+    return digest_of(name.encode())
 
 
 def find(connection: Connection, session: str, lock: str = "") -> SessionRow:
@@ -176,6 +116,12 @@ def find(connection: Connection, session: str, lock: str = "") -> SessionRow:
         return SessionRow()
     id, version, entries, messages, tokens = cast("tuple[int, int, int, int, int]", row)
     return SessionRow(id=id, version=version, entries=entries, messages=messages, tokens=tokens)
+
+
+# Reading a session
+
+ABOUT = "title, source, parent, ended_because, ended_at"
+"""The columns of `About`."""
 
 
 def read(connection: Connection, session: str, since: int, until: int | None) -> Stored:
@@ -341,8 +287,11 @@ def damage_reported(connection: Connection, session: str, id: int) -> Iterator[N
         raise damage.reported(session, version_by(connection, id, damage.version - 1)) from damage
 
 
+# Lists and accounts
+
+
 def sessions(connection: Connection) -> list[Listed]:
-    """Return all sessions, the one changed last first."""
+    """Return all sessions, most recently changed first."""
     return list(_listed(connection, None).values())
 
 
@@ -365,7 +314,7 @@ def accounts(connection: Connection, names: Sequence[str] | None) -> list[Accoun
                     session=session,
                     records=_restored(records[id], restore_record),
                     events=_restored(events[id], restore_event),
-                    turns_before=turns_before(_versions(records[id]), _versions(events[id])),
+                    turns_before=records_before_events(_versions(records[id]), _versions(events[id])),
                 )
             )
     return found
@@ -414,8 +363,45 @@ def _restored(bodies: _Bodies, restore: Callable[[int, object], Restored]) -> tu
     return tuple(restore(version, body) for version, body in bodies)
 
 
+# Search
+
+LONGEST_TERM = 200
+"""Characters of a term that are indexed; PostgreSQL takes at most 2 KB."""
+MOST_RANKED = 1_000
+"""Texts that are ranked by frequency of the words, for which they have to be read."""
+# PostgreSQL ranks without regard to how rare a word is among all texts. The query counts that, and ranks the likeliest texts only.
+_SEARCH = """
+WITH wanted AS (
+    SELECT query, place FROM unnest(%(queries)s::text[]::tsquery[]) WITH ORDINALITY AS given (query, place)),
+found AS MATERIALIZED (
+    SELECT DISTINCT place, content FROM wanted JOIN search ON terms @@ query),
+texts AS (
+    SELECT greatest(
+        (SELECT reltuples FROM pg_class WHERE oid = 'contents'::regclass),
+        (SELECT count(DISTINCT content) FROM found)) AS number),
+rarity AS (
+    SELECT place, ln(1 + number / count(*)) AS weight FROM found, texts GROUP BY place, number),
+likely AS (
+    SELECT content FROM found JOIN rarity USING (place) {within}
+    GROUP BY content ORDER BY sum(weight) DESC, content DESC LIMIT %(ranked)s),
+ranked AS (
+    SELECT content, place, max(ts_rank(terms, query, 1)) AS rank
+    FROM likely JOIN search USING (content) JOIN wanted ON terms @@ query GROUP BY content, place),
+scored AS (
+    SELECT content, sum(rank * weight) AS score FROM ranked JOIN rarity USING (place) GROUP BY content)
+SELECT name, number, messages.tokens, score
+FROM scored JOIN messages USING (content) JOIN sessions ON sessions.id = messages.session {of}
+ORDER BY score DESC, version DESC, number DESC LIMIT %(limit)s
+"""
+_IN_ALL = _SEARCH.format(within="", of="").encode()
+_IN_ONE = _SEARCH.format(
+    within="WHERE content IN (SELECT content FROM messages WHERE session = %(session)s)",
+    of="WHERE sessions.id = %(session)s",
+).encode()
+
+
 def search(connection: Connection, words: str, session: str | None, limit: int) -> list[Hit]:
-    """Return the messages that match best: best match first, newest first among equals."""
+    """Return the messages that contain one of the words: best match first, newest first among equals."""
     queries = tsqueries_of(words)
     if not queries or limit <= 0:
         return []
@@ -447,6 +433,9 @@ def tsqueries_of(words: str) -> list[str]:
         " <-> ".join(term[:LONGEST_TERM] for term in folded_terms(phrase)) for phrase in phrases_in(words)
     )
     return list(dict.fromkeys(query for query in queries if query))
+
+
+# Fingerprints
 
 
 def record_fingerprint(connection: Connection, fingerprint: Fingerprint) -> None:
@@ -489,19 +478,21 @@ def secret(connection: Connection) -> bytes:
     return bytes(cast("bytes", row[0]))
 
 
+# Appending
+
+
 def _insert(table: str, *columns: str) -> bytes:
     marks = ", ".join(["%s"] * len(columns))
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})".encode()  # noqa: S608 - our own names
 
 
 _INSERT_TURN = _insert("turns", "session", "version", *TURN_COLUMNS, "body")
-
 _INSERT_EVENT = _insert("compaction_events", "session", "version", "ordinal", *EVENT_COLUMNS, "body")
 
 
 def pack_append(new: Append) -> PackedAppend:
     """Pack the entries of an append, or raise BadInput or IllegalEntry."""
-    entries = tuple(pack(entry) for entry in new.entries)
+    entries = tuple(pack_entry(entry) for entry in new.entries)
     contents = tuple(content for packed in entries for content in packed.contents)
     return PackedAppend(new=new, entries=entries, contents=contents, growth=growth_of(new, contents))
 
@@ -609,7 +600,7 @@ def _write_entries(connection: Connection, now: SessionRow, version: int, entrie
 
 
 def _write_messages(
-    connection: Connection, now: SessionRow, contents: Sequence[Content], ids: dict[bytes, int]
+    connection: Connection, now: SessionRow, contents: Sequence[StoredMessage], ids: dict[bytes, int]
 ) -> None:
     if not contents:
         return
@@ -670,8 +661,18 @@ def update_totals(connection: Connection, id: int, version: int, growth: Growth)
     )
 
 
+# Contents and their words
+
+CONTENTS_PER_STATEMENT = 500
+"""Messages written in one statement."""
+TERMS_PER_ROW = 1_000
+"""Terms in one row: a `tsvector` takes 1 MB and 256 positions per term, so a long text has several rows."""
+OVERLAP = 16
+"""Terms that a row repeats from the one before, so that phrases of up to so many terms are found across rows."""
+
+
 def store_contents(
-    connection: Connection, contents: Iterable[Content], words: Callable[[Content], str]
+    connection: Connection, contents: Iterable[StoredMessage], words: Callable[[StoredMessage], str]
 ) -> dict[bytes, int]:
     """Return the row id of each content by its key; new contents are inserted and indexed, existing rows are not touched."""
     wanted = {content.key: content for content in contents}
@@ -696,7 +697,7 @@ def _lock_known(connection: Connection, keys: Sequence[bytes]) -> dict[bytes, in
     return dict(cast("Iterable[tuple[bytes, int]]", rows))
 
 
-def _insert_new(connection: Connection, contents: Sequence[Content]) -> dict[bytes, int]:
+def _insert_new(connection: Connection, contents: Sequence[StoredMessage]) -> dict[bytes, int]:
     if not contents:
         return {}
     rows = connection.execute(
@@ -724,6 +725,20 @@ def tsvectors_of(words: str) -> Iterator[str]:
     for start in range(0, len(terms), TERMS_PER_ROW):
         row = terms[max(start - OVERLAP, 0) : start + TERMS_PER_ROW]
         yield " ".join(f"{term[:LONGEST_TERM]}:{place}" for place, term in enumerate(row, start=1))
+
+
+# Copying and deleting
+
+# Every row that a session owns, its own row last.
+_OWNED = (
+    b"DELETE FROM entries WHERE session = %s",
+    b"DELETE FROM messages WHERE session = %s",
+    b"DELETE FROM turns WHERE session = %s",
+    b"DELETE FROM compaction_events WHERE session = %s",
+    b"DELETE FROM appends WHERE session = %s",
+    b"DELETE FROM trails WHERE session = %s",
+    b"DELETE FROM sessions WHERE id = %s",
+)
 
 
 def copy(connection: Connection, session: str, to: str, about: About) -> int:

@@ -16,7 +16,7 @@ from lowwater.core.stored import (
     Stored,
 )
 from lowwater.stores.postgres import queries
-from lowwater.stores.postgres.connections import Address, Connections
+from lowwater.stores.postgres.connections import Address, PostgresConnections
 from lowwater.stores.postgres.queries import append, copy, delete, pack_append, search
 from lowwater.stores.shared import AccountFallback, Conceal, conceal_nothing
 
@@ -30,7 +30,7 @@ class PostgresStore:
 
     def __init__(self, address: str, *, conceal: Conceal = conceal_nothing) -> None:
         self._conceal = conceal
-        self._connections = Connections(Address(address))
+        self._connections = PostgresConnections(Address(address))
         self._accounts = AccountFallback(Address(address))
 
     def append(self, session: str, expected: int, new: Append, /) -> int:

@@ -11,73 +11,23 @@ import weakref
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Literal, get_args
 
-from msgspec import Struct
+from lowwater.errors import BadInput, DamagedStore, LowwaterError, NewerSchema, UnusableStore
+from lowwater.stores.addresses import Sync
 
-from lowwater.errors import BadInput, BadSetting, DamagedStore, LowwaterError, NewerSchema, UnusableStore
+# The address
 
-SQLITE = "sqlite:///"
-
-_SYNC = "?sync="
-
-Sync = Literal["full", "normal"]
-"""What a commit survives: with `full` a loss of power, with `normal` any end of the process.
-
-With `normal` a loss of power may undo the last commits, newest first; the file stays consistent in either case.
-"""
-
-APPLICATION = 0x4C57_5452
-"""SQLite's application id, which marks the file as ours: the letters LWTR."""
-
-OLDEST = (3, 35, 0)
-"""The first SQLite with RETURNING."""
+# Transactions
 
 PATIENCE = 60.0
 """Seconds to wait for another writer; a commit takes milliseconds, but there may be many in the queue."""
-
+CACHE = 8_000
+"""Kilobytes of pages that a connection caches; merging the index is faster than with SQLite's default of 2,000."""
 BACKUP_PAGES = 1_000
 """Pages of a backup that are copied at a time; others may write in between, and what they change is copied again."""
 
-CACHE = 8_000
-"""Kilobytes of pages that a connection caches; merging the index is faster than with SQLite's default of 2,000."""
 
-_ADVICE = {
-    sqlite3.SQLITE_FULL: "make room on the disk or choose another place",
-    sqlite3.SQLITE_IOERR: "check the disk, or choose another place",
-    sqlite3.SQLITE_READONLY: "give the right to write the file and its folder, or choose another place",
-    sqlite3.SQLITE_CANTOPEN: "give the right to write the file and its folder, or choose another place",
-    sqlite3.SQLITE_BUSY: "another process holds it for too long; end that process",
-}
-
-_MISSING = ("no such table", "no such column")
-
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-
-
-class SqliteAddress(Struct, frozen=True, kw_only=True):
-    """A file, and how durable its commits are."""
-
-    path: Path
-    sync: Sync = "full"
-
-
-def sqlite_address(address: str) -> SqliteAddress | None:
-    """Return what `sqlite:///PATH` or `sqlite:///PATH?sync=normal` names, None if it is no such address, or raise BadSetting."""
-    if not address.startswith(SQLITE) or address == SQLITE:
-        return None
-    path, asked, sync = address.removeprefix(SQLITE).rpartition(_SYNC)
-    if not asked:
-        return SqliteAddress(path=Path(sync).expanduser())
-    for known in get_args(Sync):
-        if sync == known and path:
-            return SqliteAddress(path=Path(path).expanduser(), sync=known)
-    raise BadSetting(
-        f"a store cannot be at {address!r}: write sqlite:///PATH, with ?sync=full or ?sync=normal behind it if you like"
-    )
-
-
-class Connections:
+class SqliteConnections:
     """Opens transactions on one file, from any thread; what fails inside one is rolled back."""
 
     def __init__(self, path: Path, *, sync: Sync = "full") -> None:
@@ -128,7 +78,7 @@ class Connections:
         _settle(self._idle, self._process, self.path)
 
     def backup(self, to: Path) -> None:
-        """Write a copy of the whole store, as of one moment, into a file that does not exist yet; others may go on writing."""
+        """Write a consistent copy of the whole store into a file that does not exist yet; others may go on writing."""
         to.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             os.close(os.open(to, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -295,6 +245,9 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+# The write-ahead log
+
+
 def log_of(path: Path) -> Path:
     """Return where SQLite keeps the write-ahead log of a file."""
     return path.with_name(path.name + "-wal")
@@ -318,13 +271,17 @@ def refuse_without_log(path: Path) -> None:
         )
 
 
-def refuse_old(version: tuple[int, ...], path: object) -> None:
-    """Raise UnusableStore if Python was built with an SQLite that is too old."""
-    if version < OLDEST:
-        has, needed = (".".join(map(str, numbers)) for numbers in (version, OLDEST))
-        raise UnusableStore(
-            f"the store {path} needs SQLite {needed} and this Python has {has}: use another Python"
-        )
+# Errors
+
+_ADVICE = {
+    sqlite3.SQLITE_FULL: "free some space on the disk, or choose another place",
+    sqlite3.SQLITE_IOERR: "check the disk, or choose another place",
+    sqlite3.SQLITE_READONLY: "make the file and its folder writable, or choose another place",
+    sqlite3.SQLITE_CANTOPEN: "make the file and its folder writable, or choose another place",
+    sqlite3.SQLITE_BUSY: "another process holds it for too long; end that process",
+}
+_MISSING = ("no such table", "no such column")
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 @contextmanager
@@ -336,7 +293,7 @@ def translated(path: object) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in _DAMAGED:
             said = (
-                f"the store {path} is damaged ({error}): restore a backup, or get out what is whole with "
+                f"the store {path} is damaged ({error}): restore a backup, or save what is intact with "
                 f"`lowwater sessions salvage NEW.db --store sqlite:///{path}`"
             )
             raise DamagedStore(said) from error
@@ -347,12 +304,20 @@ def translated(path: object) -> Iterator[None]:
             raise
         raise UnusableStore(f"the store {path} cannot be used ({error}): {_ADVICE[code]}") from error
     except UnicodeEncodeError as error:
-        raise BadInput(f"a name with half a character cannot be stored: {error.reason}") from None
+        raise BadInput(
+            f"a name with half a character (a lone surrogate) cannot be stored: {error.reason}"
+        ) from None
     except OSError as error:
         said = f"the store {path} cannot be opened ({error.strerror}): {_ADVICE[sqlite3.SQLITE_CANTOPEN]}"
         raise UnusableStore(said) from error
 
 
+# Schema and migrations
+
+APPLICATION = 0x4C57_5452
+"""SQLite's application id, which marks the file as ours: the letters LWTR."""
+OLDEST = (3, 35, 0)
+"""The first SQLite with RETURNING."""
 _FIRST = (
     """CREATE TABLE sessions (
         id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, version INTEGER NOT NULL DEFAULT 0,
@@ -391,11 +356,10 @@ _FIRST = (
         items_before INTEGER, items_after INTEGER, first_changed INTEGER, disturbed INTEGER, summary_tokens INTEGER,
         summarizer TEXT, score REAL, seconds REAL, cost INTEGER, price INTEGER, saves INTEGER, payback REAL,
         rejected INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (session, version, ordinal)) WITHOUT ROWID""",
-    # It keeps its own text: only so can a row be taken out again without knowing how its text was made.
+    # It keeps its own text: only then can a row be removed without knowing the text that was indexed.
     "CREATE VIRTUAL TABLE search USING fts5 (text, tokenize = 'unicode61 remove_diacritics 2')",
     f"PRAGMA application_id = {APPLICATION}",
 )
-
 _TRAILS = (
     # Fingerprints: digests of the message lists that a gateway's clients keep. `newest` are those a session was last seen with.
     """CREATE TABLE trails (
@@ -405,7 +369,6 @@ _TRAILS = (
     "CREATE TABLE secret (body BLOB NOT NULL)",
     "INSERT INTO secret (body) VALUES (randomblob(32))",
 )
-
 _VERSIONS = (
     # SQLite numbers a new row one above the highest. A counter in another table would cost every commit one more page.
     "ALTER TABLE appends RENAME TO old_appends",
@@ -416,14 +379,14 @@ _VERSIONS = (
     "DROP TABLE old_appends",
     "ALTER TABLE counters DROP COLUMN version",
 )
-
 _IN_LOG = (
     # Whether commits may be in the write-ahead log only. From this schema on, a compaction may be stored as its difference
     # from the one before, which older versions of Lowwater cannot read.
     "ALTER TABLE counters ADD COLUMN in_log INTEGER NOT NULL DEFAULT 0",
 )
-
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _TRAILS, _VERSIONS, _IN_LOG)
+_SHORTER: tuple[str, ...] = ()
+"""From this schema on, messages are stored in a shorter form (`shrunk`), which older versions of Lowwater cannot read."""
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _TRAILS, _VERSIONS, _IN_LOG, _SHORTER)
 """The statements from each schema to the next; a schema's number is how many of these were carried out."""
 
 
@@ -461,3 +424,12 @@ def _schema(connection: sqlite3.Connection, path: object) -> int:
     refuse_newer(connection, path)
     (schema,) = connection.execute("PRAGMA user_version").fetchone()
     return int(schema)
+
+
+def refuse_old(version: tuple[int, ...], path: object) -> None:
+    """Raise UnusableStore if Python was built with an SQLite that is too old."""
+    if version < OLDEST:
+        has, needed = (".".join(map(str, numbers)) for numbers in (version, OLDEST))
+        raise UnusableStore(
+            f"the store {path} needs SQLite {needed} and this Python has {has}: use another Python"
+        )

@@ -24,18 +24,20 @@ from lowwater.core.stored import (
     Listed,
     Outline,
     Stored,
-    turns_before,
+    records_before_events,
 )
 from lowwater.errors import BadInput, StaleLedger
-from lowwater.stores.packing import (
+from lowwater.stores.serialization import (
     Broken,
-    Content,
     Packed,
-    digest,
+    StoredMessage,
+    digest_of,
     pack_differences,
     pack_event,
     pack_record,
+    restored,
     seal,
+    shrunk,
     unpack_message,
 )
 from lowwater.stores.shared import (
@@ -60,52 +62,8 @@ from lowwater.stores.shared import (
     turn_values,
 )
 
+# The columns of `About`.
 _ABOUT = "title, source, parent, ended_at, ended_because"
-
-# CROSS JOIN fixes the join order: the index is queried once, and not for each message of a session.
-_SEARCH = """SELECT sessions.name, messages.number, messages.tokens, -bm25(search) AS score
-    FROM search CROSS JOIN messages ON messages.content = search.rowid
-    CROSS JOIN sessions ON sessions.id = messages.session
-    WHERE search MATCH :words AND (:session IS NULL OR sessions.name = :session)
-    ORDER BY score DESC, sessions.version DESC, messages.number DESC LIMIT :limit"""
-
-_LOOKUP = (
-    "SELECT key, name, hint, newest FROM trails JOIN sessions ON sessions.id = trails.session "
-    "WHERE tenant = ? AND key IN"
-)
-
-FINGERPRINTS_PER_QUERY = 500
-"""Keys in one query; SQLite takes at least 999 values."""
-
-INDEX_BATCH = 256
-"""How many messages are indexed together: merging the index for each one would cost more than writing it."""
-
-_CHECK_EVERY = 16
-"""How many new contents pass between two checks of how far the index is behind."""
-
-SESSIONS_PER_DELETE = 100
-"""How many sessions one transaction deletes: the index is rewritten once for all of them, and other writers have to wait."""
-
-_OWNED = ("entries", "messages", "turns", "compaction_events", "carried", "trails")
-
-_UPDATE_SESSION = """UPDATE sessions SET version = :version, entries = entries + :entries,
-    messages = messages + :messages, tokens = tokens + :tokens, turns = turns + :turns,
-    compactions = compactions + :compactions, model = coalesce(:model, model),
-    opened_at = coalesce(min(opened_at, :first), opened_at, :first),
-    changed_at = coalesce(max(changed_at, :last), changed_at, :last) WHERE id = :id"""
-
-_COPIES = (
-    """INSERT INTO entries (session, position, version, at, kind, messages, tokens, body)
-        SELECT :to, position, :version, at, kind, messages, tokens, body FROM entries WHERE session = :from""",
-    """INSERT INTO messages (session, number, content, tokens)
-        SELECT :to, number, content, tokens FROM messages WHERE session = :from""",
-    "INSERT INTO carried (session, body) SELECT :to, body FROM carried WHERE session = :from",
-    """UPDATE sessions SET version = :version, entries = old.entries, messages = old.messages, tokens = old.tokens,
-        compactions = old.compactions, model = old.model,
-        opened_at = (SELECT min(at) FROM entries WHERE session = :from),
-        changed_at = (SELECT max(at) FROM entries WHERE session = :from)
-        FROM sessions AS old WHERE sessions.id = :to AND old.id = :from""",
-)
 
 
 class SessionRow(Struct, frozen=True, kw_only=True):
@@ -154,6 +112,9 @@ def find(connection: sqlite3.Connection, name: str) -> SessionRow:
 def _about(row: tuple[str, str, str, float | None, str]) -> About:
     title, source, parent, ended_at, ended_because = row
     return About(title=title, source=source, parent=parent, ended_at=ended_at, ended_because=ended_because)
+
+
+# Reading a session
 
 
 def read(connection: sqlite3.Connection, session: str, since: int, until: int | None) -> Stored:
@@ -212,7 +173,8 @@ def messages(
         (now.id, numbers.start, numbers.stop),
     )
     found = (
-        MessageRow(number=number, tokens=tokens, key=key, body=body) for number, tokens, key, body in rows
+        MessageRow(number=number, tokens=tokens, key=key, body=_restored(body))
+        for number, tokens, key, body in rows
     )
     with damage_reported(connection, now):
         return list(restore_messages(numbers, found, _version_bringing(connection, now.id)))
@@ -275,7 +237,12 @@ def entry_body(connection: sqlite3.Connection, id: int, position: int) -> object
 def _contents(connection: sqlite3.Connection, keys: Sequence[bytes]) -> Iterable[tuple[bytes, object]]:
     marks = ",".join("?" * len(keys))
     query = f"SELECT key, body FROM contents WHERE key IN ({marks})"  # noqa: S608 - only question marks
-    return connection.execute(query, keys)
+    return ((key, _restored(body)) for key, body in connection.execute(query, keys))
+
+
+def _restored(stored: object) -> object:
+    """Return the bytes of a message; what is no bytes stays what it is, and is reported as damage."""
+    return restored(stored) if isinstance(stored, bytes) else stored
 
 
 @contextmanager
@@ -288,13 +255,16 @@ def damage_reported(connection: sqlite3.Connection, session: SessionRow) -> Iter
         raise damage.reported(session.name, whole) from damage
 
 
+# Lists and accounts
+
+
 def sessions(connection: sqlite3.Connection) -> list[Listed]:
-    """Return all sessions, the one changed last first."""
+    """Return all sessions, most recently changed first."""
     return [row.listed for row in all_sessions(connection)]
 
 
 def all_sessions(connection: sqlite3.Connection) -> list[ListedRow]:
-    """Return all sessions, the one changed last first."""
+    """Return all sessions with their ids, most recently changed first."""
     rows = connection.execute(
         f"SELECT {_ABOUT}, id, name, version, entries, messages, turns, compactions, model, "  # noqa: S608  # our own names
         "coalesce(opened_at, 0.0), coalesce(changed_at, 0.0) FROM sessions ORDER BY version DESC"
@@ -307,7 +277,7 @@ def all_sessions(connection: sqlite3.Connection) -> list[ListedRow]:
 
 
 def accounts(connection: sqlite3.Connection, names: Sequence[str] | None) -> list[Account]:
-    """Return the accounts of these sessions or of all, the one changed last first, or raise DamagedStore."""
+    """Return the accounts of these sessions or of all, most recently changed first, or raise DamagedStore."""
     wanted = None if names is None else set(names)
     return [
         _account(connection, row)
@@ -328,8 +298,24 @@ def _account(connection: sqlite3.Connection, row: ListedRow) -> Account:
             session=row.listed,
             records=tuple(restore_record(version, body) for version, body in turns),
             events=tuple(restore_event(version, body) for version, body in events),
-            turns_before=turns_before([version for version, _ in turns], [version for version, _ in events]),
+            turns_before=records_before_events(
+                [version for version, _ in turns], [version for version, _ in events]
+            ),
         )
+
+
+# Search, and the index, which is behind by up to one batch
+
+# CROSS JOIN fixes the join order: the index is queried once, and not for each message of a session.
+_SEARCH = """SELECT sessions.name, messages.number, messages.tokens, -bm25(search) AS score
+    FROM search CROSS JOIN messages ON messages.content = search.rowid
+    CROSS JOIN sessions ON sessions.id = messages.session
+    WHERE search MATCH :words AND (:session IS NULL OR sessions.name = :session)
+    ORDER BY score DESC, sessions.version DESC, messages.number DESC LIMIT :limit"""
+INDEX_BATCH = 256
+"""How many messages are indexed together: merging the index for each one would cost more than writing it."""
+_CHECK_EVERY = 16
+"""How many new contents pass between two checks of how far the index is behind."""
 
 
 def search(connection: sqlite3.Connection, words: str, session: str | None, limit: int) -> list[Hit]:
@@ -342,6 +328,54 @@ def search(connection: sqlite3.Connection, words: str, session: str | None, limi
     return [
         Hit(session=name, number=number, tokens=tokens, score=score) for name, number, tokens, score in rows
     ]
+
+
+def unindexed(connection: sqlite3.Connection) -> int:
+    """Return about how many messages are not in the index yet; 0 if all are."""
+    (behind,) = connection.execute(
+        "SELECT coalesce((SELECT max(id) FROM contents), 0) - indexed FROM counters"
+    ).fetchone()
+    return int(behind)
+
+
+def index_new_messages(connection: sqlite3.Connection, conceal: Conceal) -> None:
+    """Index all messages that are not in the index yet."""
+    if not unindexed(connection):
+        return
+    words = _new_words(connection, conceal)
+    connection.executemany("INSERT OR REPLACE INTO search (rowid, text) VALUES (?, ?)", words)
+    connection.execute("UPDATE counters SET indexed = coalesce((SELECT max(id) FROM contents), 0)")
+
+
+def _new_words(connection: sqlite3.Connection, conceal: Conceal) -> Iterator[tuple[int, str]]:
+    rows = connection.execute(
+        "SELECT id, key, body FROM contents WHERE id > (SELECT indexed FROM counters) ORDER BY id"
+    )
+    for id, key, stored in rows:
+        body = _restored(stored)
+        # Damaged contents, or those in an unknown form, have no words; reading their session reports them.
+        if isinstance(body, bytes) and digest_of(body) == key:
+            with suppress(msgspec.MsgspecError):
+                words = searchable_text(unpack_message(body), conceal)
+                if words:
+                    yield id, words
+
+
+def lower_index_mark(connection: sqlite3.Connection) -> None:
+    """Lower the mark up to which contents are indexed, after a deletion: SQLite may use the deleted row ids again."""
+    connection.execute(
+        "UPDATE counters SET indexed = min(indexed, coalesce((SELECT max(id) FROM contents), 0))"
+    )
+
+
+# Fingerprints
+
+_LOOKUP = (
+    "SELECT key, name, hint, newest FROM trails JOIN sessions ON sessions.id = trails.session "
+    "WHERE tenant = ? AND key IN"
+)
+FINGERPRINTS_PER_QUERY = 500
+"""Keys in one query; SQLite takes at least 999 values."""
 
 
 def record_fingerprint(connection: sqlite3.Connection, fingerprint: Fingerprint) -> None:
@@ -392,6 +426,9 @@ def adopt(
     )
 
 
+# Appending
+
+
 def _insert(table: str, *columns: str) -> str:
     marks = ", ".join("?" * len(columns))
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608  # our own names
@@ -400,12 +437,14 @@ def _insert(table: str, *columns: str) -> str:
 _INSERT_ENTRY = _insert(
     "entries", "session", "position", "version", "at", "kind", "messages", "tokens", "body"
 )
-
 _INSERT_MESSAGE = _insert("messages", "session", "number", "content", "tokens")
-
 _INSERT_TURN = _insert("turns", "session", "version", *TURN_COLUMNS, "body")
-
 _INSERT_EVENT = _insert("compaction_events", "session", "version", "ordinal", *EVENT_COLUMNS, "body")
+_UPDATE_SESSION = """UPDATE sessions SET version = :version, entries = entries + :entries,
+    messages = messages + :messages, tokens = tokens + :tokens, turns = turns + :turns,
+    compactions = compactions + :compactions, model = coalesce(:model, model),
+    opened_at = coalesce(min(opened_at, :first), opened_at, :first),
+    changed_at = coalesce(max(changed_at, :last), changed_at, :last) WHERE id = :id"""
 
 
 def append(
@@ -503,7 +542,7 @@ def _write_entries(
 
 
 def _write_messages(
-    connection: sqlite3.Connection, now: SessionRow, contents: Sequence[Content], conceal: Conceal
+    connection: sqlite3.Connection, now: SessionRow, contents: Sequence[StoredMessage], conceal: Conceal
 ) -> None:
     rows = [
         (now.id, number, _content_id(connection, content), content.tokens)
@@ -514,11 +553,11 @@ def _write_messages(
         index_new_messages(connection, conceal)
 
 
-def _content_id(connection: sqlite3.Connection, content: Content) -> int:
+def _content_id(connection: sqlite3.Connection, content: StoredMessage) -> int:
     """Return the row id of a content, which is inserted if it is new; an existing row is not touched."""
     new = connection.execute(
         "INSERT INTO contents (key, body) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING id",
-        (content.key, content.body),
+        (content.key, shrunk(content)),
     ).fetchone()
     known = "SELECT id FROM contents WHERE key = ?"
     (id,) = new or connection.execute(known, (content.key,)).fetchone()
@@ -548,6 +587,26 @@ def _write_state_and_about(connection: sqlite3.Connection, id: int, new: Append)
             "UPDATE sessions SET title = ?, source = ?, parent = ?, ended_at = ?, ended_because = ? WHERE id = ?",
             (about.title, about.source, about.parent, about.ended_at, about.ended_because, id),
         )
+
+
+# Copying and deleting
+
+_COPIES = (
+    """INSERT INTO entries (session, position, version, at, kind, messages, tokens, body)
+        SELECT :to, position, :version, at, kind, messages, tokens, body FROM entries WHERE session = :from""",
+    """INSERT INTO messages (session, number, content, tokens)
+        SELECT :to, number, content, tokens FROM messages WHERE session = :from""",
+    "INSERT INTO carried (session, body) SELECT :to, body FROM carried WHERE session = :from",
+    """UPDATE sessions SET version = :version, entries = old.entries, messages = old.messages, tokens = old.tokens,
+        compactions = old.compactions, model = old.model,
+        opened_at = (SELECT min(at) FROM entries WHERE session = :from),
+        changed_at = (SELECT max(at) FROM entries WHERE session = :from)
+        FROM sessions AS old WHERE sessions.id = :to AND old.id = :from""",
+)
+# The tables whose rows a session owns.
+_OWNED = ("entries", "messages", "turns", "compaction_events", "carried", "trails")
+SESSIONS_PER_DELETE = 100
+"""How many sessions one transaction deletes: the index is rewritten once for all of them, and other writers have to wait."""
 
 
 def copy(connection: sqlite3.Connection, session: str, to: str, about: About) -> int:
@@ -597,7 +656,7 @@ def _delete_one(connection: sqlite3.Connection, id: int) -> int:
 
 
 def _forget_versions(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
-    """Delete the versions of sessions, but keep the highest of all, owned by nobody: SQLite would give that number again."""
+    """Delete the versions of sessions, but keep the highest of all, for no session: otherwise SQLite would use that number again."""
     marks = ",".join("?" * len(ids))
     connection.execute(
         f"DELETE FROM appends WHERE session IN ({marks}) "  # noqa: S608 - only question marks
@@ -605,40 +664,3 @@ def _forget_versions(connection: sqlite3.Connection, ids: Sequence[int]) -> None
         ids,
     )
     connection.execute(f"UPDATE appends SET session = 0, entries = 0 WHERE session IN ({marks})", ids)  # noqa: S608
-
-
-def unindexed(connection: sqlite3.Connection) -> int:
-    """Return about how many messages are not in the index yet; 0 if all are."""
-    (behind,) = connection.execute(
-        "SELECT coalesce((SELECT max(id) FROM contents), 0) - indexed FROM counters"
-    ).fetchone()
-    return int(behind)
-
-
-def index_new_messages(connection: sqlite3.Connection, conceal: Conceal) -> None:
-    """Index all messages that are not in the index yet."""
-    if not unindexed(connection):
-        return
-    words = _new_words(connection, conceal)
-    connection.executemany("INSERT OR REPLACE INTO search (rowid, text) VALUES (?, ?)", words)
-    connection.execute("UPDATE counters SET indexed = coalesce((SELECT max(id) FROM contents), 0)")
-
-
-def _new_words(connection: sqlite3.Connection, conceal: Conceal) -> Iterator[tuple[int, str]]:
-    rows = connection.execute(
-        "SELECT id, key, body FROM contents WHERE id > (SELECT indexed FROM counters) ORDER BY id"
-    )
-    for id, key, body in rows:
-        # Damaged contents, or those in an unknown form, have no words; reading their session reports them.
-        if isinstance(body, bytes) and digest(body) == key:
-            with suppress(msgspec.MsgspecError):
-                words = searchable_text(unpack_message(body), conceal)
-                if words:
-                    yield id, words
-
-
-def lower_index_mark(connection: sqlite3.Connection) -> None:
-    """Lower the mark up to which contents are indexed, after a deletion: SQLite may give the deleted row ids again."""
-    connection.execute(
-        "UPDATE counters SET indexed = min(indexed, coalesce((SELECT max(id) FROM contents), 0))"
-    )

@@ -1,4 +1,4 @@
-"""Salvages a damaged SQLite file: what is still whole goes into a new store, and lost messages become tombstones.
+"""Salvages a damaged SQLite file: what is intact is written into a new store, and lost messages become tombstones.
 
 `Pages` reads the file format itself (https://www.sqlite.org/fileformat2.html), because SQLite gives up at the first damaged
 page. `_ReadableRows` sorts the rows by the tables they must belong to, and `_LedgerRebuilder` makes ledgers of them.
@@ -21,12 +21,13 @@ from lowwater.core.ledger import Ledger
 from lowwater.core.messages import Message, Text, ToolCall, ToolResult
 from lowwater.core.stored import About, Append
 from lowwater.errors import IllegalEntry, UnusableStore
-from lowwater.stores.packing import (
+from lowwater.stores.serialization import (
     AppendedKeys,
     Broken,
     CompactedSince,
-    digest,
+    digest_of,
     joined_items,
+    restored,
     unpack_event,
     unpack_message,
     unpack_record,
@@ -37,43 +38,18 @@ from lowwater.stores.shared import EVENT_COLUMNS, TURN_COLUMNS
 from lowwater.stores.sqlite.connections import log_of, refuse_without_log
 from lowwater.stores.sqlite.store import SqliteStore
 
-TOMBSTONE = "[lost: this message was damaged in the store and could not be salvaged]"
-
-_MOST_PROBLEMS = 20
-
-_VOCABULARY = "o200k_base"
-"""The vocabulary of a session whose first entry is lost, if no other session has one."""
-
-_TABLE_LEAF, _INDEX_LEAF, _INDEX_INTERIOR = 0x0D, 0x0A, 0x02
-"""The kinds of pages that hold rows; tables without row ids are stored like indexes."""
-
-_DEFAULT_SIZE = 4096
-"""The page size if the file's header has an impossible one."""
-
-_SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
-
-_MAGIC = (0x377F0682, 0x377F0683)
-"""How a write-ahead log begins; the last bit says in which byte order its checksums are."""
-
-_LOG_HEADER, _FRAME_HEADER = 32, 24
-
-_INTEGER_SIZES = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
-"""Bytes of an integer by its serial type."""
-
-Value = int | float | str | bytes | None
-
 T = TypeVar("T")
 
 
 class SalvagedSession(Struct, frozen=True, kw_only=True):
-    """How one session came out of a damaged store."""
+    """What could be salvaged of one session, and what is lost."""
 
     name: str
     messages: int
     lost_messages: int = 0
     """Messages that were replaced by tombstones."""
     missing_messages: int = 0
-    """Messages at the end that are gone without a trace."""
+    """Messages at the end of which nothing is left, not even a tombstone."""
     lost_entries: int = 0
     """Compactions, rewinds and the like that are gone; the view shows the messages instead."""
     lost_accounts: int = 0
@@ -94,7 +70,7 @@ class SalvagedSession(Struct, frozen=True, kw_only=True):
 
 
 class Examined(Struct, frozen=True, kw_only=True):
-    """What is wrong with a file, and how each of its sessions would come out of it."""
+    """What is wrong with a file, and what could be salvaged of each of its sessions."""
 
     problems: tuple[str, ...]
     sessions: tuple[SalvagedSession, ...]
@@ -105,26 +81,7 @@ class Examined(Struct, frozen=True, kw_only=True):
         return not self.problems and all(session.is_whole for session in self.sessions)
 
 
-class CellRow(Struct, frozen=True, kw_only=True):
-    """One row; `rowid` is None in tables without row ids and in indexes."""
-
-    rowid: int | None
-    values: tuple[Value, ...]
-
-
-class _EntryRow(Struct, frozen=True, kw_only=True):
-    version: int
-    at: float
-    kind: str
-    messages: int
-    sealed: object
-
-
-class _RestoredSession(Struct, frozen=True, kw_only=True):
-    """A session on its way into a new store."""
-
-    report: SalvagedSession
-    appends: tuple[Append, ...]
+_MOST_PROBLEMS = 20
 
 
 def examine(path: Path) -> Examined:
@@ -154,7 +111,7 @@ def _problems(path: Path) -> Iterator[str]:
 
 
 def salvage(path: Path, to: SqliteStore) -> list[SalvagedSession]:
-    """Write what is left in a damaged file into an empty store, and return how each session came out."""
+    """Write what can be read of a damaged file into an empty store, and return what became of each session."""
     found = _ReadableRows(path)
     reports = []
     for id in found.ids:
@@ -171,279 +128,26 @@ def salvage(path: Path, to: SqliteStore) -> list[SalvagedSession]:
     return reports
 
 
-class _ReadableRows:
-    """The rows of a store that can be read, sorted by table: the types and number of their columns tell which one."""
+# The file format
 
-    def __init__(self, path: Path) -> None:
-        self.sessions: dict[int, tuple[object, ...]] = {}
-        self.entries: dict[int, dict[int, _EntryRow]] = {}
-        self.contents: dict[bytes, bytes] = {}
-        self.damaged: dict[bytes, bytes] = {}
-        self.content_keys: dict[int, bytes] = {}
-        self.messages: dict[int, dict[int, tuple[int, int]]] = {}
-        self.turns: dict[int, dict[int, object]] = {}
-        self.events: dict[int, dict[tuple[int, int], object]] = {}
-        self.carried: dict[int, object] = {}
-        self.trails: list[tuple[object, ...]] = []
-        self.secret = b""
-        for row in Pages(path).rows():
-            self._sort_in(row)
-
-    def _sort_in(self, row: CellRow) -> None:
-        values = row.values
-        if row.rowid is not None:
-            self._sort_in_by_rowid(row.rowid, values)
-            return
-        kinds = tuple(type(value) for value in values)
-        if len(values) == 8 and kinds[4] is str and kinds[7] is bytes and kinds[:3] == (int, int, int):
-            self._add_entry(values)
-        elif kinds == (int, int, int, int):
-            session, number, content, tokens = cast("tuple[int, int, int, int]", values)
-            self.messages.setdefault(session, {})[number] = (content, tokens)
-        elif len(values) == 3 + len(TURN_COLUMNS) and kinds[:2] == (int, int) and kinds[-1] is bytes:
-            self.turns.setdefault(cast("int", values[0]), {})[cast("int", values[1])] = values[-1]
-        elif len(values) == 4 + len(EVENT_COLUMNS) and kinds[:3] == (int, int, int) and kinds[-1] is bytes:
-            place = cast("tuple[int, int]", values[1:3])
-            self.events.setdefault(cast("int", values[0]), {})[place] = values[-1]
-        elif kinds == (str, bytes, int, str, int):
-            self.trails.append(values)
-
-    def _sort_in_by_rowid(self, rowid: int, values: tuple[object, ...]) -> None:
-        match values:
-            case (None, bytes() as key, bytes() as body) if len(key) == len(digest(b"")):
-                self.content_keys[rowid] = key
-                if digest(body) == key:
-                    self.contents[key] = body
-                else:
-                    self.damaged[key] = body
-            case (None, str(), int(), int(), *_) if len(values) == 16:
-                self.sessions[rowid] = values
-            case (None, bytes() as body) if _is_sealed(body):
-                self.carried[rowid] = body
-            case (bytes() as body,) if len(body) == 32:
-                self.secret = body
-            case _:
-                pass
-
-    def _add_entry(self, values: tuple[object, ...]) -> None:
-        session, position, version, at, kind, messages, _, body = values
-        row = _EntryRow(
-            version=cast("int", version),
-            at=float(cast("float", at or 0.0)),
-            kind=cast("str", kind),
-            messages=messages if isinstance(messages, int) else 0,
-            sealed=body,
-        )
-        self.entries.setdefault(cast("int", session), {})[cast("int", position)] = row
-
-    @property
-    def ids(self) -> list[int]:
-        """The ids of sessions of which anything is left."""
-        return sorted({*self.sessions, *self.entries} - {0})
+_TABLE_LEAF, _INDEX_LEAF, _INDEX_INTERIOR = 0x0D, 0x0A, 0x02
+"""The kinds of pages that hold rows; tables without row ids are stored like indexes."""
+_DEFAULT_SIZE = 4096
+"""The page size if the file's header has an impossible one."""
+_SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
+_MAGIC = (0x377F0682, 0x377F0683)
+"""How a write-ahead log begins; the last bit says in which byte order its checksums are."""
+_LOG_HEADER, _FRAME_HEADER = 32, 24
+_INTEGER_SIZES = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
+"""Bytes of an integer by its serial type."""
+SqliteValue = int | float | str | bytes | None
 
 
-def _is_sealed(body: bytes) -> bool:
-    try:
-        unseal(body)
-    except Broken:
-        return False
-    return True
+class CellRow(Struct, frozen=True, kw_only=True):
+    """One row; `rowid` is None in tables without row ids and in indexes."""
 
-
-def _restored(found: _ReadableRows, id: int) -> _RestoredSession:
-    listed = found.sessions.get(id)
-    name = str(listed[1]) if listed else f"salvaged-{id}"
-    rows = found.entries.get(id, {})
-    count = max([*rows, -1]) + 1
-    messages = listed[4] if listed and isinstance(listed[4], int) else 0
-    ledger = _LedgerRebuilder(found, id, rows, model=str(listed[8]) if listed else "", messages=messages)
-    entries = [ledger.next(position) for position in range(count)]
-    records, lost_records = _accounts(sorted(found.turns.get(id, {}).items()), unpack_record)
-    events, lost_events = _accounts(
-        [(version, sealed) for (version, _), sealed in sorted(found.events.get(id, {}).items())], unpack_event
-    )
-    about = _about(listed)
-    carried = found.carried.get(id)
-    report = SalvagedSession(
-        name=name,
-        messages=len(ledger.ledger.messages),
-        lost_messages=ledger.lost_messages,
-        missing_messages=max(0, messages - len(ledger.ledger.messages)),
-        lost_entries=ledger.lost_entries,
-        lost_accounts=lost_records + lost_events,
-        lost_state=carried is None and bool(records),
-    )
-    versions = [rows[position].version if position in rows else 0 for position in range(count)]
-    appends = list(_appends(entries, versions, records, events))
-    last = replace(
-        appends[-1] if appends else Append(), about=about, carried=unseal(carried) if carried else None
-    )
-    return _RestoredSession(report=report, appends=(*appends[:-1], last))
-
-
-def _accounts(
-    rows: Iterable[tuple[int, object]], unpack: Callable[[bytes], T]
-) -> tuple[list[tuple[int, T]], int]:
-    """Return the records or events that can be read, each with its version, and how many cannot."""
-    whole: list[tuple[int, T]] = []
-    lost = 0
-    for version, sealed in rows:
-        try:
-            whole.append((version, unpack(unseal(sealed))))
-        except (Broken, msgspec.MsgspecError):
-            lost += 1
-    return whole, lost
-
-
-def _appends(
-    entries: Sequence[Entry],
-    versions: Sequence[int],
-    records: Sequence[tuple[int, TurnRecord]],
-    events: Sequence[tuple[int, Event]],
-) -> Iterator[Append]:
-    """Yield the appends to write, one for each version."""
-    by_version: dict[int, list[Entry]] = {}
-    newest = 0
-    for entry, version in zip(entries, versions, strict=True):
-        newest = max(newest, version)
-        by_version.setdefault(newest, []).append(entry)
-    record_of = dict(records)
-    events_of: dict[int, list[Event]] = {}
-    for version, event in events:
-        events_of.setdefault(version, []).append(event)
-    for version in sorted({*by_version, *record_of, *events_of}):
-        yield Append(
-            entries=tuple(by_version.get(version, ())),
-            record=record_of.get(version),
-            events=tuple(events_of.get(version, ())),
-        )
-
-
-def _about(listed: tuple[object, ...] | None) -> About:
-    if listed is None:
-        return About()
-    title, source, parent, ended_at, ended_because = listed[11:16]
-    return About(
-        title=str(title or ""),
-        source=str(source or "cli"),
-        parent=str(parent or ""),
-        ended_at=float(ended_at) if isinstance(ended_at, int | float) else None,
-        ended_because=str(ended_because or ""),
-    )
-
-
-class _LedgerRebuilder:
-    """Builds a ledger entry by entry; lost entries are replaced by something harmless."""
-
-    def __init__(
-        self, found: _ReadableRows, id: int, rows: dict[int, _EntryRow], *, model: str, messages: int
-    ) -> None:
-        self._found = found
-        self._numbered = found.messages.get(id, {})
-        self._rows = rows
-        self._model = model
-        self._messages = messages
-        self._items: dict[int, tuple[ViewItem, ...]] = {}
-        self.ledger = Ledger()
-        self.lost_messages = 0
-        self.lost_entries = 0
-
-    def next(self, position: int) -> Entry:
-        """Return the entry at the next position, or its replacement."""
-        row = self._rows.get(position)
-        entry = self._whole(position, row) if row is not None else None
-        if entry is None or not self._fits(position):
-            entry = self._replacement(position, row)
-        try:
-            self.ledger = self.ledger.append(entry)
-        except IllegalEntry:
-            # It refers to something that is lost.
-            self.lost_entries += 1
-            entry = Appended(at=entry.at, messages=(), tokens=())
-            self.ledger = self.ledger.append(entry)
-        return entry
-
-    def _fits(self, position: int) -> bool:
-        return self._rows[position].messages == len(self.ledger.messages)
-
-    def _whole(self, position: int, row: _EntryRow) -> Entry | None:
-        try:
-            stored = unpack_stored(unseal(row.sealed))
-        except (Broken, msgspec.MsgspecError):
-            return None
-        if isinstance(stored, AppendedKeys):
-            messages = tuple(self._message(key) for key in stored.keys)
-            return Appended(at=stored.at, messages=messages, tokens=stored.tokens)
-        if isinstance(stored, CompactedSince):
-            base = self._items.get(stored.base)
-            if base is None:
-                return None
-            stored = Compacted(
-                at=stored.at, mechanisms=stored.mechanisms, stands=joined_items(base, stored.pieces)
-            )
-        if isinstance(stored, Compacted):
-            self._items[position] = stored.stands
-        return stored
-
-    def _message(self, key: bytes) -> Message:
-        body = self._found.contents.get(key)
-        if body is not None:
-            with suppress(msgspec.MsgspecError):
-                return unpack_message(body)
-        self.lost_messages += 1
-        return _tombstone(self._found.damaged.get(key, b""))
-
-    def _replacement(self, position: int, row: _EntryRow | None) -> Entry:
-        """Return an entry with the messages that the lost one must have brought, found by number; it may have none."""
-        at = row.at if row is not None else self._at(position)
-        if position == 0:
-            self.lost_entries += 1
-            return Opened(at=at, model=self._model, vocabulary=self._vocabulary())
-        after = next((self._rows[n].messages for n in sorted(self._rows) if n > position), self._messages)
-        first = len(self.ledger.messages) + 1
-        messages = [self._by_number(number) for number in range(first, after + 1)]
-        if not messages:
-            self.lost_entries += 1
-        return Appended(
-            at=at,
-            messages=tuple(message for message, _ in messages),
-            tokens=tuple(tokens for _, tokens in messages),
-        )
-
-    def _by_number(self, number: int) -> tuple[Message, int]:
-        content, tokens = self._numbered.get(number, (0, 0))
-        return self._message(self._found.content_keys.get(content, b"")), tokens
-
-    def _at(self, position: int) -> float:
-        return next((self._rows[n].at for n in sorted(self._rows) if n > position), 0.0)
-
-    def _vocabulary(self) -> str:
-        for rows in self._found.entries.values():
-            try:
-                stored = unpack_stored(unseal(rows[0].sealed))
-            except (KeyError, Broken, msgspec.MsgspecError):
-                continue
-            if isinstance(stored, Opened):
-                return stored.vocabulary
-        return _VOCABULARY
-
-
-def _tombstone(damaged: bytes) -> Message:
-    """Return the replacement of a lost message, with the role and the calls it had if they can still be read."""
-    gone = Text(text=TOMBSTONE)
-    try:
-        was = unpack_message(damaged)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return Message(role="user", parts=(gone,))
-    kept: list[Text | ToolCall | ToolResult] = []
-    for part in was.parts:
-        if isinstance(part, ToolCall):
-            kept.append(ToolCall(id=part.id, name=part.name, arguments="{}"))
-        elif isinstance(part, ToolResult):
-            kept.append(ToolResult(call_id=part.call_id, parts=(gone,), is_error=part.is_error))
-    if not any(isinstance(part, ToolResult) for part in kept):
-        kept.insert(0, gone)
-    return Message(role=was.role, parts=tuple(kept))
+    rowid: int | None
+    values: tuple[SqliteValue, ...]
 
 
 class _Malformed(Exception):
@@ -575,11 +279,11 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     return (value - (1 << 64) if value >= 1 << 63 else value), at + 9
 
 
-def _record(payload: bytes) -> tuple[Value, ...]:
+def _record(payload: bytes) -> tuple[SqliteValue, ...]:
     """Return the columns of a row, or raise _Malformed."""
     end, at = _varint(payload, 0)
     body = end
-    values: list[Value] = []
+    values: list[SqliteValue] = []
     while at < end:
         kind, at = _varint(payload, at)
         value, body = _value(payload, body, kind)
@@ -589,7 +293,7 @@ def _record(payload: bytes) -> tuple[Value, ...]:
     return tuple(values)
 
 
-def _value(payload: bytes, at: int, kind: int) -> tuple[Value, int]:
+def _value(payload: bytes, at: int, kind: int) -> tuple[SqliteValue, int]:
     match kind:
         case 0:
             return None, at
@@ -608,3 +312,304 @@ def _value(payload: bytes, at: int, kind: int) -> tuple[Value, int]:
             return (data.decode() if kind % 2 else data), at + size
         case _:
             raise _Malformed
+
+
+# Rows by table
+
+
+class _EntryRow(Struct, frozen=True, kw_only=True):
+    version: int
+    at: float
+    kind: str
+    messages: int
+    sealed: object
+
+
+class _ReadableRows:
+    """The rows of a store that can be read, sorted by table: the types and number of their columns tell which one."""
+
+    def __init__(self, path: Path) -> None:
+        self.sessions: dict[int, tuple[object, ...]] = {}
+        self.entries: dict[int, dict[int, _EntryRow]] = {}
+        self.contents: dict[bytes, bytes] = {}
+        self.damaged: dict[bytes, bytes] = {}
+        self.content_keys: dict[int, bytes] = {}
+        self.messages: dict[int, dict[int, tuple[int, int]]] = {}
+        self.turns: dict[int, dict[int, object]] = {}
+        self.events: dict[int, dict[tuple[int, int], object]] = {}
+        self.carried: dict[int, object] = {}
+        self.trails: list[tuple[object, ...]] = []
+        self.secret = b""
+        for row in Pages(path).rows():
+            self._sort_in(row)
+
+    def _sort_in(self, row: CellRow) -> None:
+        values = row.values
+        if row.rowid is not None:
+            self._sort_in_by_rowid(row.rowid, values)
+            return
+        kinds = tuple(type(value) for value in values)
+        if len(values) == 8 and kinds[4] is str and kinds[7] is bytes and kinds[:3] == (int, int, int):
+            self._add_entry(values)
+        elif kinds == (int, int, int, int):
+            session, number, content, tokens = cast("tuple[int, int, int, int]", values)
+            self.messages.setdefault(session, {})[number] = (content, tokens)
+        elif len(values) == 3 + len(TURN_COLUMNS) and kinds[:2] == (int, int) and kinds[-1] is bytes:
+            self.turns.setdefault(cast("int", values[0]), {})[cast("int", values[1])] = values[-1]
+        elif len(values) == 4 + len(EVENT_COLUMNS) and kinds[:3] == (int, int, int) and kinds[-1] is bytes:
+            place = cast("tuple[int, int]", values[1:3])
+            self.events.setdefault(cast("int", values[0]), {})[place] = values[-1]
+        elif kinds == (str, bytes, int, str, int):
+            self.trails.append(values)
+
+    def _sort_in_by_rowid(self, rowid: int, values: tuple[object, ...]) -> None:
+        match values:
+            case (None, bytes() as key, bytes() as stored) if len(key) == len(digest_of(b"")):
+                self.content_keys[rowid] = key
+                body = restored(stored)
+                if digest_of(body) == key:
+                    self.contents[key] = body
+                else:
+                    self.damaged[key] = body
+            case (None, str(), int(), int(), *_) if len(values) == 16:
+                self.sessions[rowid] = values
+            case (None, bytes() as body) if _is_sealed(body):
+                self.carried[rowid] = body
+            case (bytes() as body,) if len(body) == 32:
+                self.secret = body
+            case _:
+                pass
+
+    def _add_entry(self, values: tuple[object, ...]) -> None:
+        session, position, version, at, kind, messages, _, body = values
+        row = _EntryRow(
+            version=cast("int", version),
+            at=float(cast("float", at or 0.0)),
+            kind=cast("str", kind),
+            messages=messages if isinstance(messages, int) else 0,
+            sealed=body,
+        )
+        self.entries.setdefault(cast("int", session), {})[cast("int", position)] = row
+
+    @property
+    def ids(self) -> list[int]:
+        """The ids of sessions of which anything is left."""
+        return sorted({*self.sessions, *self.entries} - {0})
+
+
+def _is_sealed(body: bytes) -> bool:
+    try:
+        unseal(body)
+    except Broken:
+        return False
+    return True
+
+
+# Sessions from rows
+
+TOMBSTONE = "[lost: this message was damaged in the store and could not be salvaged]"
+_VOCABULARY = "o200k_base"
+"""The vocabulary of a session whose first entry is lost, if no other session has one."""
+
+
+class _RestoredSession(Struct, frozen=True, kw_only=True):
+    """A session to be written into a new store."""
+
+    report: SalvagedSession
+    appends: tuple[Append, ...]
+
+
+def _restored(found: _ReadableRows, id: int) -> _RestoredSession:
+    listed = found.sessions.get(id)
+    name = str(listed[1]) if listed else f"salvaged-{id}"
+    rows = found.entries.get(id, {})
+    count = max([*rows, -1]) + 1
+    messages = listed[4] if listed and isinstance(listed[4], int) else 0
+    ledger = _LedgerRebuilder(found, id, rows, model=str(listed[8]) if listed else "", messages=messages)
+    entries = [ledger.next(position) for position in range(count)]
+    records, lost_records = _accounts(sorted(found.turns.get(id, {}).items()), unpack_record)
+    events, lost_events = _accounts(
+        [(version, sealed) for (version, _), sealed in sorted(found.events.get(id, {}).items())], unpack_event
+    )
+    about = _about(listed)
+    carried = found.carried.get(id)
+    report = SalvagedSession(
+        name=name,
+        messages=len(ledger.ledger.messages),
+        lost_messages=ledger.lost_messages,
+        missing_messages=max(0, messages - len(ledger.ledger.messages)),
+        lost_entries=ledger.lost_entries,
+        lost_accounts=lost_records + lost_events,
+        lost_state=carried is None and bool(records),
+    )
+    versions = [rows[position].version if position in rows else 0 for position in range(count)]
+    appends = list(_appends(entries, versions, records, events))
+    last = replace(
+        appends[-1] if appends else Append(), about=about, carried=unseal(carried) if carried else None
+    )
+    return _RestoredSession(report=report, appends=(*appends[:-1], last))
+
+
+def _accounts(
+    rows: Iterable[tuple[int, object]], unpack: Callable[[bytes], T]
+) -> tuple[list[tuple[int, T]], int]:
+    """Return the records or events that can be read, each with its version, and how many cannot."""
+    whole: list[tuple[int, T]] = []
+    lost = 0
+    for version, sealed in rows:
+        try:
+            whole.append((version, unpack(unseal(sealed))))
+        except (Broken, msgspec.MsgspecError):
+            lost += 1
+    return whole, lost
+
+
+def _appends(
+    entries: Sequence[Entry],
+    versions: Sequence[int],
+    records: Sequence[tuple[int, TurnRecord]],
+    events: Sequence[tuple[int, Event]],
+) -> Iterator[Append]:
+    """Yield the appends to write, one for each version."""
+    by_version: dict[int, list[Entry]] = {}
+    newest = 0
+    for entry, version in zip(entries, versions, strict=True):
+        newest = max(newest, version)
+        by_version.setdefault(newest, []).append(entry)
+    record_of = dict(records)
+    events_of: dict[int, list[Event]] = {}
+    for version, event in events:
+        events_of.setdefault(version, []).append(event)
+    for version in sorted({*by_version, *record_of, *events_of}):
+        yield Append(
+            entries=tuple(by_version.get(version, ())),
+            record=record_of.get(version),
+            events=tuple(events_of.get(version, ())),
+        )
+
+
+def _about(listed: tuple[object, ...] | None) -> About:
+    if listed is None:
+        return About()
+    title, source, parent, ended_at, ended_because = listed[11:16]
+    return About(
+        title=str(title or ""),
+        source=str(source or "cli"),
+        parent=str(parent or ""),
+        ended_at=float(ended_at) if isinstance(ended_at, int | float) else None,
+        ended_because=str(ended_because or ""),
+    )
+
+
+class _LedgerRebuilder:
+    """Builds a ledger entry by entry; a lost entry is replaced by its messages, or by an entry without any."""
+
+    def __init__(
+        self, found: _ReadableRows, id: int, rows: dict[int, _EntryRow], *, model: str, messages: int
+    ) -> None:
+        self._found = found
+        self._numbered = found.messages.get(id, {})
+        self._rows = rows
+        self._model = model
+        self._messages = messages
+        self._items: dict[int, tuple[ViewItem, ...]] = {}
+        self.ledger = Ledger()
+        self.lost_messages = 0
+        self.lost_entries = 0
+
+    def next(self, position: int) -> Entry:
+        """Return the entry at the next position, or its replacement."""
+        row = self._rows.get(position)
+        entry = self._whole(position, row) if row is not None else None
+        if entry is None or not self._fits(position):
+            entry = self._replacement(position, row)
+        try:
+            self.ledger = self.ledger.append(entry)
+        except IllegalEntry:
+            # It refers to something that is lost: an empty entry takes its place, so that positions stay the same.
+            self.lost_entries += 1
+            entry = Appended(at=entry.at, messages=(), tokens=())
+            self.ledger = self.ledger.append(entry)
+        return entry
+
+    def _fits(self, position: int) -> bool:
+        return self._rows[position].messages == len(self.ledger.messages)
+
+    def _whole(self, position: int, row: _EntryRow) -> Entry | None:
+        try:
+            stored = unpack_stored(unseal(row.sealed))
+        except (Broken, msgspec.MsgspecError):
+            return None
+        if isinstance(stored, AppendedKeys):
+            messages = tuple(self._message(key) for key in stored.keys)
+            return Appended(at=stored.at, messages=messages, tokens=stored.tokens)
+        if isinstance(stored, CompactedSince):
+            base = self._items.get(stored.base)
+            if base is None:
+                return None
+            stored = Compacted(
+                at=stored.at, mechanisms=stored.mechanisms, items=joined_items(base, stored.pieces)
+            )
+        if isinstance(stored, Compacted):
+            self._items[position] = stored.items
+        return stored
+
+    def _message(self, key: bytes) -> Message:
+        body = self._found.contents.get(key)
+        if body is not None:
+            with suppress(msgspec.MsgspecError):
+                return unpack_message(body)
+        self.lost_messages += 1
+        return _tombstone(self._found.damaged.get(key, b""))
+
+    def _replacement(self, position: int, row: _EntryRow | None) -> Entry:
+        """Return an entry in place of a lost one, with the messages it must have brought; these are found by number."""
+        at = row.at if row is not None else self._at(position)
+        if position == 0:
+            self.lost_entries += 1
+            return Opened(at=at, model=self._model, vocabulary=self._vocabulary())
+        after = next((self._rows[n].messages for n in sorted(self._rows) if n > position), self._messages)
+        first = len(self.ledger.messages) + 1
+        messages = [self._by_number(number) for number in range(first, after + 1)]
+        if not messages:
+            self.lost_entries += 1
+        return Appended(
+            at=at,
+            messages=tuple(message for message, _ in messages),
+            tokens=tuple(tokens for _, tokens in messages),
+        )
+
+    def _by_number(self, number: int) -> tuple[Message, int]:
+        content, tokens = self._numbered.get(number, (0, 0))
+        return self._message(self._found.content_keys.get(content, b"")), tokens
+
+    def _at(self, position: int) -> float:
+        return next((self._rows[n].at for n in sorted(self._rows) if n > position), 0.0)
+
+    def _vocabulary(self) -> str:
+        for rows in self._found.entries.values():
+            try:
+                stored = unpack_stored(unseal(rows[0].sealed))
+            except (KeyError, Broken, msgspec.MsgspecError):
+                continue
+            if isinstance(stored, Opened):
+                return stored.vocabulary
+        return _VOCABULARY
+
+
+def _tombstone(damaged: bytes) -> Message:
+    """Return the replacement of a lost message, with the role and the calls it had if they can still be read."""
+    gone = Text(text=TOMBSTONE)
+    try:
+        was = unpack_message(damaged)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return Message(role="user", parts=(gone,))
+    kept: list[Text | ToolCall | ToolResult] = []
+    for part in was.parts:
+        if isinstance(part, ToolCall):
+            kept.append(ToolCall(id=part.id, name=part.name, arguments="{}"))
+        elif isinstance(part, ToolResult):
+            kept.append(ToolResult(call_id=part.call_id, parts=(gone,), is_error=part.is_error))
+    if not any(isinstance(part, ToolResult) for part in kept):
+        kept.insert(0, gone)
+    return Message(role=was.role, parts=tuple(kept))

@@ -16,10 +16,11 @@ from lowwater.core.stored import (
     Outline,
     Stored,
 )
-from lowwater.stores.packing import pack
+from lowwater.stores.addresses import Sync
+from lowwater.stores.serialization import pack_entry
 from lowwater.stores.shared import AccountFallback, Conceal, conceal_nothing
 from lowwater.stores.sqlite import queries
-from lowwater.stores.sqlite.connections import Connections, Sync
+from lowwater.stores.sqlite.connections import SqliteConnections
 from lowwater.stores.sqlite.queries import (
     SESSIONS_PER_DELETE,
     append,
@@ -38,13 +39,13 @@ class SqliteStore:
     """
 
     def __init__(self, path: Path, *, conceal: Conceal = conceal_nothing, sync: Sync = "full") -> None:
-        self._connections = Connections(path, sync=sync)
+        self._connections = SqliteConnections(path, sync=sync)
         self._conceal = conceal
         self._accounts = AccountFallback(path)
 
     def append(self, session: str, expected: int, new: Append, /) -> int:
         """Store an append in one transaction, or raise StaleLedger."""
-        packed = [pack(entry) for entry in new.entries]
+        packed = [pack_entry(entry) for entry in new.entries]
 
         def write(new: Append) -> int:
             with self._connections.writing() as connection:

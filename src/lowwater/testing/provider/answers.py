@@ -1,4 +1,4 @@
-"""What a scripted provider answers."""
+"""The answers that a test can script, and HTTP responses that end early or never come."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -33,14 +33,14 @@ class Call(Struct, frozen=True, tag_field="kind", tag="call"):
 
 
 class CallTools(Struct, frozen=True, tag_field="kind", tag="call_tools"):
-    """Ask for tools, several of them in parallel, with or without words before."""
+    """Call tools, several of them in parallel, with or without text before the calls."""
 
     calls: tuple[Call, ...]
     text: str = ""
 
 
 class Think(Struct, frozen=True, tag_field="kind", tag="think"):
-    """Think, then answer; chat completions show only how many tokens the thinking took."""
+    """Think, then answer; Chat Completions show only how many tokens the thinking took."""
 
     text: str
     then: Say | CutOff | CallTools = OK
@@ -48,7 +48,7 @@ class Think(Struct, frozen=True, tag_field="kind", tag="think"):
 
 
 class Refuse(Struct, frozen=True, tag_field="kind", tag="refuse"):
-    """Decline in the provider's way: a successful response whose stop reason says so."""
+    """Decline as the provider does: with a successful response that says so."""
 
     text: str = "I can't help with that."
 
@@ -69,36 +69,36 @@ class DropConnection(Struct, frozen=True, tag_field="kind", tag="drop_connection
 
 
 class Hang(Struct, frozen=True, tag_field="kind", tag="hang"):
-    """Never answer: hold the request until the client goes away or the provider stops."""
+    """Never answer: hold the request until the client disconnects or the provider stops."""
 
 
 Answer: TypeAlias = Say | CutOff | CallTools | Think | Refuse | Fail | DropConnection | Hang
 Spoken: TypeAlias = Say | CutOff | CallTools | Think | Refuse | DropConnection
-"""The answers that become a message."""
+"""Answers that are messages of the model."""
 
 
 class CutResponse(Response):
-    """Sends the beginning of a response and leaves it unfinished, whereupon the server closes the connection."""
+    """Sends the beginning of a response and never finishes it, so that the server closes the connection."""
 
     def __init__(self, chunks: Iterable[bytes], headers: Mapping[str, str]) -> None:
         self.chunks = chunks
         self.named = [(name.encode(), value.encode()) for name, value in headers.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI
-        """Send what there is and return."""
+        """Send the chunks and return."""
         await send({"type": "http.response.start", "status": 200, "headers": self.named})
         for chunk in (b"", *self.chunks):
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
 
 
 class HeldResponse(Response):
-    """Sends nothing until the client goes away or the server stops, then leaves the response unfinished."""
+    """Sends nothing until the client disconnects or the server stops, and never finishes the response."""
 
     def __init__(self, stopping: asyncio.Event) -> None:
         self.stopping = stopping
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Wait for either, and return."""
+        """Wait until the client disconnects or the server stops."""
         gone = asyncio.create_task(_gone(receive))
         stopped = asyncio.create_task(self.stopping.wait())
         await asyncio.wait({gone, stopped}, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""The prompt caches of the providers, each with its way to match a prefix."""
+"""Models of the providers' prompt caches: what each reads, writes and forgets."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -8,52 +8,14 @@ from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from lowwater.testing.provider.prompt import BREAKPOINT, Count, Piece, Prompt
+from lowwater.testing.provider.prompt import BREAKPOINT, Count, Prompt, PromptPiece
 
-FOREVER = float("inf")
-LEAST = 1_024
-MOST_WRITTEN = 4
-CONSIDERED = 80
-SHORT, LONG = 1_800.0, 43_200.0
-LOOKBACK = 20
-"""Blocks a mark walks back, its own not counted."""
-LIFETIMES = {"5m": 300.0, "1h": 3_600.0}
-INTERVAL = 4_096
-LIFETIME = 86_400.0
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
-Reports: TypeAlias = Literal["reads", "writes", "creation", "units"]
-"""What a chat answer tells beside the tokens read: nothing, writes, writes by Qwen's name, or hits and misses."""
-_CLAUDE = re.compile(r"claude-(?P<name>[a-z]+-\d)(?:[-.](?P<minor>\d)(?!\d))?")
-_CLAUDE_LEAST = {
-    "opus-4.5": 4_096,
-    "opus-4.6": 4_096,
-    "opus-4.7": 2_048,
-    "haiku-4.5": 4_096,
-    "fable-5": 512,
-    "fable-5.1": 512,
-    "opus-5": 512,
-    "opus-5.5": 512,
-    "sonnet-5.5": 512,
-    "haiku-5.5": 512,
-}
-_CLAUDE_OTHERS = 1_024
-_NAMES = (
-    ("vllm", r"^vllm/"),
-    ("sglang", r"^sglang/"),
-    ("anthropic", r"claude-"),
-    ("openai", r"(^|/)gpt-(5\.[6-9]|[6-9]|\d\d)"),
-    ("openai-5.5", r"(^|/)(gpt-[345]|chatgpt|codex|o[134](-|$))"),
-    ("gemini", r"(^|/)gemini"),
-    ("deepseek", r"(^|/)deepseek"),
-    ("kimi", r"(^|/)(kimi|moonshot)"),
-    ("qwen", r"(^|/)qw(en|q)"),
-    ("grok", r"(^|/)grok"),
-    ("automatic", r"(^|/)(mistral|codestral|glm|minimax)"),
-)
+FOREVER = float("inf")
 
 
 class Used(Struct, frozen=True, kw_only=True):
-    """The tokens of one prompt by how they were billed; the figures do not overlap."""
+    """The tokens of one prompt by the way they are billed; no token is counted twice."""
 
     read: int = 0
     written: int = 0
@@ -62,7 +24,7 @@ class Used(Struct, frozen=True, kw_only=True):
 
     @property
     def prompt(self) -> int:
-        """The whole prompt."""
+        """The tokens of the whole prompt."""
         return self.read + self.written + self.written_long + self.uncached
 
 
@@ -70,30 +32,8 @@ class Cache(Protocol):
     """What one machine holds for one model."""
 
     def use(self, prompt: Prompt, now: float) -> Used:
-        """Bill a prompt sent at `now` and remember what it and its answer leave behind."""
+        """Return how a prompt sent at `now` is billed, and cache what it and its answer leave behind."""
         ...
-
-
-class BlockCache:
-    """Reads every full block in common with an earlier prompt or its answer; a radix tree has blocks of one token.
-
-    It forgets only when evicted. The last token of a prompt is always computed, even if all of it was seen before.
-    """
-
-    def __init__(self, *, block: int) -> None:
-        self._block = block
-        self._seen: set[bytes] = set()
-
-    def use(self, prompt: Prompt, now: float) -> Used:  # noqa: ARG002 - blocks have no lifetime
-        """Bill a prompt and remember it with its answer."""
-        shared = 0
-        for digest, end in zip(prompt.digests, prompt.ends[: len(prompt.pieces)], strict=False):
-            if digest not in self._seen:
-                break
-            shared = end
-        self._seen.update(prompt.digests)
-        read = max(0, min(shared, prompt.size - 1)) // self._block * self._block
-        return Used(read=read, uncached=prompt.size - read)
 
 
 class _Entry(Struct, kw_only=True):
@@ -102,30 +42,91 @@ class _Entry(Struct, kw_only=True):
 
 
 class Entries:
-    """Prefixes that die when nobody has used them for the length of their lifetime."""
+    """Cached prefixes; one expires when it has not been used for its lifetime."""
 
     def __init__(self) -> None:
         self._held: dict[bytes, _Entry] = {}
 
     def alive(self, prefix: bytes, now: float) -> bool:
-        """Return whether a prefix is held and has not outlived its lifetime."""
+        """Return whether a prefix is cached and has not expired."""
         entry = self._held.get(prefix)
         return entry is not None and now - entry.used <= entry.lifetime
 
     def touch(self, prefix: bytes, now: float) -> None:
-        """Let the lifetime of a prefix begin anew, if it is alive."""
+        """Restart the lifetime of a prefix, unless it has expired."""
         if self.alive(prefix, now):
             self._held[prefix].used = now
 
     def put(self, prefix: bytes, lifetime: float, now: float) -> None:
-        """Hold a prefix from now on; one that is alive keeps the longer of both lifetimes."""
+        """Cache a prefix from now on; if it is cached already, the longer lifetime wins."""
         if self.alive(prefix, now):
             lifetime = max(lifetime, self._held[prefix].lifetime)
         self._held[prefix] = _Entry(used=now, lifetime=lifetime)
 
 
+# Anthropic: caches what is marked
+
+LOOKBACK = 20
+"""How many blocks before a mark are searched for a cached prefix."""
+LIFETIMES = {"5m": 300.0, "1h": 3_600.0}
+"""Seconds, by the `ttl` of a mark."""
+
+
+class MarkedCache:
+    """Writes at marks, reads at a mark or up to twenty blocks before it, and restarts the lifetime of what it reads.
+
+    A mark after fewer than `least` tokens writes nothing. A read restarts the lifetimes of all shorter prefixes, too.
+    """
+
+    def __init__(self, *, least: int = 0, lifetimes: Mapping[str, float] = LIFETIMES) -> None:
+        self._least = least
+        self._lifetimes = lifetimes
+        self._entries = Entries()
+
+    def use(self, prompt: Prompt, now: float) -> Used:
+        """Bill a prompt, and cache what it writes."""
+        marks = [at for at in prompt.marked(*self._lifetimes) if prompt.ends[at] >= self._least]
+        hit = max((self._found(prompt, at, now) for at in marks), default=-1)
+        for at in range(hit + 1):
+            self._entries.touch(prompt.digests[at], now)
+        billed = prompt.end_of(hit)
+        written = dict.fromkeys(self._lifetimes, 0)
+        for at in marks:
+            lifetime = prompt.pieces[at].mark
+            if at > hit:
+                written[lifetime] += prompt.ends[at] - billed
+                billed = prompt.ends[at]
+            if not self._entries.alive(prompt.digests[at], now):
+                self._entries.put(prompt.digests[at], self._lifetimes[lifetime], now)
+        return Used(
+            read=prompt.end_of(hit),
+            written=written.get("5m", 0),
+            written_long=written.get("1h", 0),
+            uncached=prompt.size - billed,
+        )
+
+    def _found(self, prompt: Prompt, mark: int, now: float) -> int:
+        """Return the last piece of the longest cached prefix that a mark finds, or -1."""
+        for at in range(mark, max(-1, mark - LOOKBACK - 1), -1):
+            if self._entries.alive(prompt.digests[at], now):
+                return at
+        return -1
+
+
+# OpenAI from GPT-5.6 on: caches up to breakpoints
+
+LEAST = 1_024
+"""The fewest tokens that are cached."""
+MOST_WRITTEN = 4
+"""Breakpoints that one request writes."""
+CONSIDERED = 80
+"""The latest breakpoints of a conversation, which are the only ones a request can read."""
+SHORT, LONG = 1_800.0, 43_200.0
+"""Lifetimes in seconds: 30 minutes and 12 hours."""
+
+
 class BreakpointCache:
-    """Writes up to four breakpoints a request, one of them at its end unless the request has only explicit ones."""
+    """Writes up to four breakpoints a request, the last of them at its end unless the request wants only explicit ones."""
 
     def __init__(self, *, least: int = LEAST) -> None:
         self._least = least
@@ -133,7 +134,7 @@ class BreakpointCache:
         self._latest: dict[str, dict[bytes, None]] = {}
 
     def use(self, prompt: Prompt, now: float) -> Used:
-        """Bill a prompt and remember what it wrote."""
+        """Bill a prompt, and cache what it writes."""
         explicit = prompt.marked(BREAKPOINT)
         implicit = [len(prompt.pieces) - 1] if prompt.implicit and prompt.pieces else []
         if not explicit and not implicit:
@@ -157,7 +158,7 @@ class BreakpointCache:
         )
 
     def _considered(self, prompt: Prompt, breakpoints: list[int]) -> set[bytes]:
-        """Return the breakpoints that are looked at: those of this request are the latest of its conversation."""
+        """Return the latest breakpoints of the conversation, which now include those of this request."""
         latest = self._latest.setdefault(prompt.conversation, {})
         for at in breakpoints:
             latest.pop(prompt.digests[at], None)
@@ -167,65 +168,14 @@ class BreakpointCache:
         return set(latest)
 
 
-class MarkedCache:
-    """Writes at marks, reads at a mark or up to twenty blocks before one, and begins the lifetime of what it read anew.
-
-    A mark behind fewer tokens than `least` writes nothing. A read also uses the shorter prefixes of what it reads.
-    """
-
-    def __init__(self, *, least: int = 0, lifetimes: Mapping[str, float] = LIFETIMES) -> None:
-        self._least = least
-        self._lifetimes = lifetimes
-        self._entries = Entries()
-
-    def use(self, prompt: Prompt, now: float) -> Used:
-        """Bill a prompt and remember what it wrote."""
-        marks = [at for at in prompt.marked(*self._lifetimes) if prompt.ends[at] >= self._least]
-        hit = max((self._found(prompt, at, now) for at in marks), default=-1)
-        for at in range(hit + 1):
-            self._entries.touch(prompt.digests[at], now)
-        billed = prompt.end_of(hit)
-        written = dict.fromkeys(self._lifetimes, 0)
-        for at in marks:
-            lifetime = prompt.pieces[at].mark
-            if at > hit:
-                written[lifetime] += prompt.ends[at] - billed
-                billed = prompt.ends[at]
-            if not self._entries.alive(prompt.digests[at], now):
-                self._entries.put(prompt.digests[at], self._lifetimes[lifetime], now)
-        return Used(
-            read=prompt.end_of(hit),
-            written=written.get("5m", 0),
-            written_long=written.get("1h", 0),
-            uncached=prompt.size - billed,
-        )
-
-    def _found(self, prompt: Prompt, mark: int, now: float) -> int:
-        """Return the last piece up to which a mark finds something written, or -1."""
-        for at in range(mark, max(-1, mark - LOOKBACK - 1), -1):
-            if self._entries.alive(prompt.digests[at], now):
-                return at
-        return -1
-
-
-class EitherCache:
-    """A request with marks uses one cache, a request without the other; neither finds what the other wrote."""
-
-    def __init__(self, *, marked: Cache, unmarked: Cache) -> None:
-        self._marked = marked
-        self._unmarked = unmarked
-
-    def use(self, prompt: Prompt, now: float) -> Used:
-        """Bill a prompt by the cache that its marks choose."""
-        cache = self._marked if prompt.marked(*LIFETIMES) else self._unmarked
-        return cache.use(prompt, now)
+# Automatic caches
 
 
 class SteppedCache:
-    """Reads the longest prefix in common with earlier prompts, rounded down to whole steps, from `least` tokens on.
+    """Reads the longest prefix shared with earlier prompts, rounded down to whole steps, if it has `least` tokens.
 
-    Every use begins the lifetime of the prefix anew. Where `tells_writes`, the whole steps behind what was read count
-    as written. Answers are not cached.
+    Every use restarts the lifetime of the prefix. With `tells_writes`, the whole steps after what was read are billed as
+    written. Answers are not cached.
     """
 
     def __init__(
@@ -245,7 +195,7 @@ class SteppedCache:
         self._entries = Entries()
 
     def use(self, prompt: Prompt, now: float) -> Used:
-        """Bill a prompt and remember every prefix of it."""
+        """Bill a prompt, and cache every prefix of it."""
         shared = -1
         for at in range(len(prompt.pieces)):
             if not self._entries.alive(prompt.digests[at], now):
@@ -266,8 +216,27 @@ class SteppedCache:
         return size // self._step * self._step if size >= self._least else 0
 
 
+class EitherCache:
+    """Two caches: one for requests with marks, one for requests without; neither reads what the other wrote."""
+
+    def __init__(self, *, marked: Cache, unmarked: Cache) -> None:
+        self._marked = marked
+        self._unmarked = unmarked
+
+    def use(self, prompt: Prompt, now: float) -> Used:
+        """Bill a prompt with the cache for requests with or without marks."""
+        cache = self._marked if prompt.marked(*LIFETIMES) else self._unmarked
+        return cache.use(prompt, now)
+
+
+INTERVAL = 4_096
+"""Tokens between the units that are stored inside long prompts."""
+LIFETIME = 86_400.0
+"""Seconds."""
+
+
 class UnitCache:
-    """Stores units at the end of a prompt, at the end of its answer, at intervals, and where two prompts part."""
+    """Stores units at the end of a prompt, at the end of its answer, at intervals, and where two prompts diverge."""
 
     def __init__(self, *, interval: int = INTERVAL) -> None:
         self._interval = interval
@@ -275,7 +244,7 @@ class UnitCache:
         self._seen: set[bytes] = set()
 
     def use(self, prompt: Prompt, now: float) -> Used:
-        """Bill a prompt and remember the units that it and its answer leave."""
+        """Bill a prompt, and cache the units that it and its answer leave."""
         read = 0
         for at in range(len(prompt.pieces)):
             for end in (*self._intervals(prompt, at), prompt.ends[at]):
@@ -295,26 +264,70 @@ class UnitCache:
         return Used(read=read, uncached=prompt.size - read)
 
     def _intervals(self, prompt: Prompt, at: int) -> range:
-        """Return where the units of long inputs lie inside one piece."""
+        """Return the ends of the regular units that lie inside one piece."""
         step = self._interval
         return range((prompt.end_of(at - 1) // step + 1) * step, prompt.ends[at] + 1, step)
 
 
 def _unit(prompt: Prompt, at: int, end: int) -> bytes:
-    """Return what identifies the prompt up to `end`, which lies in the piece `at`: that piece has to match whole."""
+    """Return the key of the prompt up to `end`, which lies in the piece `at`; it matches only if that whole piece does."""
     return prompt.digests[at] + end.to_bytes(8, "big")
 
 
+class BlockCache:
+    """Reads all full blocks that a prompt shares with an earlier prompt or its answer; a radix tree has blocks of one token.
+
+    Blocks live until they are evicted. The last token of a prompt is always computed, even if all of it is cached.
+    """
+
+    def __init__(self, *, block: int) -> None:
+        self._block = block
+        self._seen: set[bytes] = set()
+
+    def use(self, prompt: Prompt, now: float) -> Used:  # noqa: ARG002 - blocks have no lifetime
+        """Bill a prompt, and cache it with its answer."""
+        shared = 0
+        for digest, end in zip(prompt.digests, prompt.ends[: len(prompt.pieces)], strict=False):
+            if digest not in self._seen:
+                break
+            shared = end
+        self._seen.update(prompt.digests)
+        read = max(0, min(shared, prompt.size - 1)) // self._block * self._block
+        return Used(read=read, uncached=prompt.size - read)
+
+
+# Which provider caches how
+
+Reports: TypeAlias = Literal["reads", "writes", "creation", "units"]
+"""What the usage of a chat answer has beside the tokens read: nothing, writes, writes under Qwen's name, or hits and misses."""
+
+
 class Caching(Struct, frozen=True, kw_only=True):
-    """One provider's cache: how to make an empty one for a model, and what its chat usage tells."""
+    """One provider's cache: how to make an empty one for a model, and what the usage of a chat answer reports."""
 
     name: str
     new: Callable[[str], Cache]
     reports: Reports = "reads"
 
 
+_CLAUDE = re.compile(r"claude-(?P<name>[a-z]+-\d)(?:[-.](?P<minor>\d)(?!\d))?")
+_CLAUDE_LEAST = {
+    "opus-4.5": 4_096,
+    "opus-4.6": 4_096,
+    "opus-4.7": 2_048,
+    "haiku-4.5": 4_096,
+    "fable-5": 512,
+    "fable-5.1": 512,
+    "opus-5": 512,
+    "opus-5.5": 512,
+    "sonnet-5.5": 512,
+    "haiku-5.5": 512,
+}
+_CLAUDE_OTHERS = 1_024
+
+
 def least_of_claude(model: str) -> int:
-    """Return how many tokens a prefix needs to be cached on a Claude model."""
+    """Return the fewest tokens that a Claude model caches."""
     found = _CLAUDE.search(model)
     if found is None:
         return 0
@@ -356,23 +369,39 @@ _ALL = (
     Caching(name="sglang", new=lambda _: BlockCache(block=1)),
 )
 CACHINGS = {caching.name: caching for caching in _ALL}
-"""By name; `automatic` is the longest prefix for as long as it pleases, as of Mistral, GLM and MiniMax."""
+"""By name; `automatic` caches the longest prefix without a fixed lifetime, as Mistral, GLM and MiniMax do."""
+_NAMES = (
+    ("vllm", r"^vllm/"),
+    ("sglang", r"^sglang/"),
+    ("anthropic", r"claude-"),
+    ("openai", r"(^|/)gpt-(5\.[6-9]|[6-9]|\d\d)"),
+    ("openai-5.5", r"(^|/)(gpt-[345]|chatgpt|codex|o[134](-|$))"),
+    ("gemini", r"(^|/)gemini"),
+    ("deepseek", r"(^|/)deepseek"),
+    ("kimi", r"(^|/)(kimi|moonshot)"),
+    ("qwen", r"(^|/)qw(en|q)"),
+    ("grok", r"(^|/)grok"),
+    ("automatic", r"(^|/)(mistral|codestral|glm|minimax)"),
+)
 
 
 def caching_of(model: str) -> Caching | None:
-    """Return how a model's provider caches, or None for a name that tells nothing."""
+    """Return how the provider of a model caches, or None if the model's name does not say."""
     for name, pattern in _NAMES:
         if re.search(pattern, model):
             return CACHINGS[name]
     return None
 
 
+# The caches of a provider, and caches without a provider
+
+
 class Machines:
-    """One machine that answers every call, until a call is told to go elsewhere; models never share a cache."""
+    """One machine that answers every call, and empty ones for calls that stray; models never share a cache."""
 
     def __init__(self, *, now: Callable[[], float] = monotonic, caching: str | None = None) -> None:
         if caching is not None and caching not in CACHINGS:
-            raise ValueError(f"{caching!r} is no cache: name one of {', '.join(sorted(CACHINGS))}")
+            raise ValueError(f"{caching!r} is not a cache: use one of {', '.join(sorted(CACHINGS))}")
         self._now = now
         self._fixed = CACHINGS[caching] if caching is not None else None
         self._lock = Lock()
@@ -380,11 +409,11 @@ class Machines:
         self._strays = 0
 
     def caching(self, model: str, otherwise: str) -> Caching:
-        """Return how prompts of a model are cached; `otherwise` is for models that nothing is known of."""
+        """Return how prompts of a model are cached; `otherwise` is for models that are not known."""
         return self._fixed or caching_of(model) or CACHINGS[otherwise]
 
     def use(self, prompt: Prompt, model: str, caching: Caching) -> Used:
-        """Bill a prompt on the machine that it goes to."""
+        """Bill a prompt with the cache of the machine that it is sent to."""
         with self._lock:
             caches = self._home
             if self._strays:
@@ -394,32 +423,32 @@ class Machines:
             return cache.use(prompt, self._now())
 
     def evict(self) -> None:
-        """Forget everything."""
+        """Forget all cached prefixes."""
         with self._lock:
             self._home = {}
 
     def stray(self, calls: int = 1) -> None:
-        """Send each of the next calls to an empty machine of its own; those behind them find the old one as it was."""
+        """Send each of the next `calls` to an empty machine of its own; later calls find the first machine as it was."""
         with self._lock:
             self._strays = calls
 
 
 class _InstantCache:
-    """Bills prompts without a server, with one cache per model and a clock that stands still."""
+    """Bills prompts without a server, with one cache per model and a stopped clock."""
 
     caching: str
 
     def __init__(self) -> None:
         self._machines = Machines(now=lambda: 0.0, caching=self.caching)
 
-    def use(self, model: str, prompt: Sequence[Piece], count: Count) -> Used:
-        """Bill a prompt and remember what it leaves behind."""
+    def use(self, model: str, prompt: Sequence[PromptPiece], count: Count) -> Used:
+        """Bill a prompt, and cache what it leaves behind."""
         caching = self._machines.caching(model, otherwise=self.caching)
         return self._machines.use(Prompt(prompt, count), model, caching)
 
 
 class InstantMarkedCache(_InstantCache):
-    """Anthropic's cache; a model that is not a Claude has no minimum size."""
+    """Anthropic's cache; models other than Claude have no minimum size."""
 
     caching = "anthropic"
 

@@ -1,4 +1,4 @@
-"""A prompt as the model reads it, what a rule is, and what a provider's format has to bring along."""
+"""What the formats of the test provider share: a prompt in pieces, rules that a request may break, and the protocol of a format."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
@@ -11,19 +11,15 @@ from msgspec import Struct
 from lowwater.testing.provider.answers import Spoken
 
 Count: TypeAlias = Callable[[str], int]
-Section: TypeAlias = Literal["tools", "system", "messages"]
-
-BREAKPOINT = "breakpoint"
-"""The mark of a provider whose marks have no lifetime of their own."""
-
-MEDIA_TOKENS = 1_500
-"""What an image, a file or a sound weighs here, whatever its size."""
 Json: TypeAlias = dict[str, Any]
-DELTA = 16
-"""Characters in one piece of a stream."""
+Section: TypeAlias = Literal["tools", "system", "messages"]
+BREAKPOINT = "breakpoint"
+"""The mark of a provider whose marks have no lifetime."""
+MEDIA_TOKENS = 1_500
+"""What an image, a file or a sound counts here, whatever its size."""
 
 
-class Piece(Struct, frozen=True, kw_only=True):
+class PromptPiece(Struct, frozen=True, kw_only=True):
     """A tool, a block of the system prompt or a block of a message, without its cache marks."""
 
     section: Section
@@ -31,21 +27,21 @@ class Piece(Struct, frozen=True, kw_only=True):
     role: str = ""
     value: dict[str, Any]
     mark: str = ""
-    """The lifetime of the cache mark it carries, or `BREAKPOINT`; empty without one."""
+    """The lifetime of its cache mark, or `BREAKPOINT`; empty if it has none."""
 
     @property
     def content(self) -> bytes:
-        """What makes it the same as another piece: equal JSON in the same role."""
+        """What it is compared by: section, role and JSON."""
         return msgspec.json.encode([self.section, self.role, self.value], order="sorted")
 
 
 def quarter(text: str) -> int:
-    """Count a token for every four characters begun."""
+    """Return a quarter of the text's characters, rounded up."""
     return -(-len(text) // 4)
 
 
 def tokens(value: object, count: Count) -> int:
-    """Return what one block weighs: its text by `count`, media at a flat rate, anything else as its JSON."""
+    """Return the tokens of one block: its text by `count`, media at a flat rate, anything else as JSON."""
     match value:
         case str():
             return count(value)
@@ -65,15 +61,15 @@ def tokens(value: object, count: Count) -> int:
             return count(msgspec.json.encode(value).decode())
 
 
-def prompt_tokens(pieces: Iterable[Piece], count: Count) -> int:
-    """Return what the whole prompt weighs."""
+def prompt_tokens(pieces: Iterable[PromptPiece], count: Count) -> int:
+    """Return the tokens of the whole prompt."""
     return sum(tokens(piece.value, count) for piece in pieces)
 
 
-def prefix_digests(seed: str, pieces: Iterable[Piece], *, of_messages: bytes = b"") -> list[bytes]:
-    """Return for each piece what identifies the prompt up to and including it.
+def prefix_digests(seed: str, pieces: Iterable[PromptPiece], *, of_messages: bytes = b"") -> list[bytes]:
+    """Return for each piece a digest of the prompt up to and including it.
 
-    `of_messages` is what else the messages depend on, but not the tools and the system prompt before them.
+    `of_messages` stands for settings that the messages depend on, but not the tools and the system prompt.
     """
     running = blake2b(seed.encode(), digest_size=16)
     digests = []
@@ -89,30 +85,30 @@ def prefix_digests(seed: str, pieces: Iterable[Piece], *, of_messages: bytes = b
 
 
 class Prompt:
-    """One request as a cache sees it; positions are those of pieces, sizes are tokens.
+    """One request as a cache sees it; positions are indexes of pieces, sizes are tokens.
 
-    Behind the `pieces` that were sent, `ends` and `digests` go on over those of the `answer`, for caches that keep it.
+    `ends` and `digests` cover the `pieces` that were sent and then those of the `answer`, for caches that keep it.
     """
 
     def __init__(
         self,
-        pieces: Sequence[Piece],
+        pieces: Sequence[PromptPiece],
         count: Count,
         *,
-        answer: Sequence[Piece] = (),
+        answer: Sequence[PromptPiece] = (),
         settings: object = None,
         long: bool = False,
         implicit: bool = True,
         conversation: str = "",
     ) -> None:
-        """Read a request whose messages were rendered under `settings`."""
+        """Take a request; `settings` are those that its messages depend on."""
         self.pieces = pieces
         self.long = long
-        """Whether the request asks for the longer lifetime, where that is asked for once."""
+        """Whether the request as a whole asks for the longer lifetime."""
         self.implicit = implicit
         """Whether the provider may set a mark of its own."""
         self.conversation = conversation
-        """What the client says belongs together."""
+        """The client's name for requests that belong together (`prompt_cache_key`)."""
         rendered = msgspec.json.encode(settings, order="sorted")
         self.digests = prefix_digests("prompt", (*pieces, *answer), of_messages=rendered)
         self.ends: list[int] = []
@@ -121,20 +117,23 @@ class Prompt:
 
     @property
     def size(self) -> int:
-        """The tokens sent."""
+        """The tokens of the pieces that were sent."""
         return self.end_of(len(self.pieces) - 1)
 
     def end_of(self, at: int) -> int:
-        """Return the tokens up to and including a piece; none for -1, which is before the first."""
+        """Return the tokens up to and including a piece; 0 for -1, which is before the first."""
         return self.ends[at] if at >= 0 else 0
 
     def marked(self, *marks: str) -> list[int]:
-        """Return which pieces carry one of these marks."""
+        """Return the indexes of the pieces that carry one of these marks."""
         return [at for at, piece in enumerate(self.pieces) if piece.mark in marks]
 
 
+# Rules
+
+
 class Violation(Struct, frozen=True, kw_only=True):
-    """How a request breaks a rule, in the provider's words."""
+    """The error that the provider returns to a request that breaks a rule."""
 
     message: str
     status: int = 400
@@ -144,17 +143,17 @@ class Violation(Struct, frozen=True, kw_only=True):
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
-    """The rule a request broke, by name, and what the provider said about it."""
+    """The name of the rule that a request broke, and the error it got."""
 
     rule: str
     violation: Violation
 
 
-class Incoming(Struct, frozen=True, kw_only=True):
+class ReceivedRequest(Struct, frozen=True, kw_only=True):
     """One request as the rules see it: plain decoded JSON and what the provider knows about the model."""
 
     headers: Mapping[str, str]
-    """By lower-case name; of a key it only matters that there is one."""
+    """By lower-case name; of a key, only its presence matters."""
     size: int
     """Bytes of the body."""
     body: Json
@@ -163,36 +162,39 @@ class Incoming(Struct, frozen=True, kw_only=True):
     context_length: int
     count: Count
     counting: bool = False
-    """True when only a token count is asked for: nothing is generated, so no output has to fit."""
+    """Whether only a token count is asked for: nothing is generated, so no output has to fit."""
 
     @property
     def model(self) -> str:
-        """The model's name without what a router put before it."""
+        """The model's name without a router's prefix."""
         return str(self.body.get("model", "")).rpartition("/")[2]
 
     @property
     def messages(self) -> list[Json]:
-        """The messages; call it only behind the rules that check their shape."""
+        """The messages; only for rules after those that check their shape."""
         messages: list[Json] = self.body["messages"]
         return messages
 
 
-Rule: TypeAlias = Callable[[Incoming], Iterator[Violation]]
+RequestRule: TypeAlias = Callable[[ReceivedRequest], Iterator[Violation]]
 
 
-def first_refusal(rules: Iterable[Rule], incoming: Incoming) -> Refusal | None:
-    """Return the first rule broken, in the order given: later rules may rely on what earlier ones checked."""
+def first_refusal(rules: Iterable[RequestRule], incoming: ReceivedRequest) -> Refusal | None:
+    """Return the first rule that a request breaks, in the order given: later rules may rely on earlier ones."""
     for rule in rules:
         for violation in rule(incoming):
             return Refusal(rule=rule.__name__, violation=violation)
     return None
 
 
+# Formats
+
+
 class Dialect(Protocol):
-    """One provider's way to refuse and to answer."""
+    """A provider's format: its rules, errors and answers."""
 
     request_id_header: str
-    rules: tuple[Rule, ...]
+    rules: tuple[RequestRule, ...]
 
     def error(self, violation: Violation, request_id: str) -> Json:
         """Return the body of an error."""
@@ -202,17 +204,17 @@ class Dialect(Protocol):
         """Return the list of models."""
         ...
 
-    def reply(self, answer: Spoken, incoming: Incoming) -> Json:
-        """Return the whole answer, usage included; the prompt counts as sent from here on."""
+    def reply(self, answer: Spoken, incoming: ReceivedRequest) -> Json:
+        """Return the whole answer with its usage; from now on the cache knows the prompt."""
         ...
 
-    def events(self, reply: Json, incoming: Incoming) -> Iterator[bytes]:
+    def events(self, reply: Json, incoming: ReceivedRequest) -> Iterator[bytes]:
         """Yield the same answer as server-sent events."""
         ...
 
 
 class Ids:
-    """Issues ids that tell in which order things happened."""
+    """Issues ids with consecutive numbers."""
 
     def __init__(self) -> None:
         self._next = count(1)
@@ -222,8 +224,12 @@ class Ids:
         return f"{kind}_{next(self._next):06}"
 
 
+DELTA = 16
+"""Characters in one slice of streamed text."""
+
+
 def slices(text: str) -> Iterator[str]:
-    """Yield a text in the pieces in which it is streamed."""
+    """Yield a text in the slices in which it is streamed."""
     for start in range(0, len(text), DELTA):
         yield text[start : start + DELTA]
 

@@ -1,12 +1,12 @@
-"""What every store has to do, as checks that need nothing but a store: parametrise a test over them.
+"""The contract of every store, as checks to parametrise a test with.
 
     @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
     def test_contract(check, tmp_path):
         check(lambda: MyStore(tmp_path / "store"))
 
-A check is given a function that opens the same storage each time it is called, empty at first. `CHECKS` call it once;
-`LASTING_CHECKS` are for stores that outlive their process, and call it again; `CONCEALING_CHECKS` call it with the function
-that takes secrets out of a text before its words are indexed.
+A check is given a function that opens the same storage each time it is called; the storage is empty at first. `CHECKS` call it
+once. `LASTING_CHECKS` call it several times, and are for stores that outlive their process. `CONCEALING_CHECKS` call it with a
+function that removes secrets from a text before its words are indexed.
 """
 
 from lowwater.testing.store_contract import queries, sessions

@@ -1,4 +1,4 @@
-"""What a store has to find: sessions and their costs, words, and the list of a client."""
+"""Checks of what a store finds: sessions and their accounts, messages by words, sessions by fingerprints."""
 
 from lowwater.core.entries import Appended, Checkpointed, ModelChanged, Opened, Rewound
 from lowwater.core.events import Event, TurnRecord
@@ -18,7 +18,7 @@ from lowwater.testing.store_contract.samples import (
     turn,
 )
 
-_ONE, _TWO, _THREE = (bytes([number]) * 16 for number in (1, 2, 3))
+# Lists and accounts
 
 
 def _a_session_is_listed_with_all_that_is_told_of_it(reopen: Open) -> None:
@@ -142,6 +142,9 @@ ACCOUNTING: tuple[Check, ...] = (
 )
 
 
+# Search
+
+
 def _found(store: Store, words: str, *, session: str | None = None, limit: int = 5) -> list[tuple[str, int]]:
     return [(hit.session, hit.number) for hit in store.search(words, session=session, limit=limit)]
 
@@ -253,7 +256,7 @@ def _any_text_is_a_legal_search(reopen: Open) -> None:
     )
     for words in legal:
         assert _found(store, words) == [("s", 1)], words[:40]
-    # What is joined is one word, of which all has to be there.
+    # Words joined without a space count as one word, and all of it has to match.
     for joined in ("text:quick", "NEAR(quick,2)", "quick+dead", "^quick-unrelated"):
         assert store.search(joined) == [], joined
     store.close()
@@ -264,7 +267,7 @@ def _what_is_concealed_is_not_found(reopen: OpenConcealing) -> None:
     version = add(store, "s", 0, said("the password is hunter2, remember"))
     assert store.search("hunter2") == []
     assert _found(store, "remember") == [("s", 1)]
-    # Only the index is without it: a message leaves as it came.
+    # Only the index lacks the secret: the message itself is stored unchanged.
     (kept,) = store.messages("s", 1, 2, version=version)
     assert kept.message.text == "the password is hunter2, remember"
     store.close()
@@ -281,6 +284,11 @@ SEARCHING: tuple[Check, ...] = (
     _any_text_is_a_legal_search,
 )
 CONCEALING_CHECKS: tuple[ConcealingCheck, ...] = (_what_is_concealed_is_not_found,)
+
+
+# Fingerprints, and the store's secret
+
+_ONE, _TWO, _THREE = (bytes([number]) * 16 for number in (1, 2, 3))
 
 
 def _left(store_session: str, *keys: bytes, tenant: str = "t", hint: str = "") -> Fingerprint:

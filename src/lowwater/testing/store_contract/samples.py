@@ -1,4 +1,4 @@
-"""What the checks of a store put into it, and how they look at what comes out."""
+"""Entries, events and records for the checks of stores, and helpers that those share."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -20,7 +20,7 @@ Failed = TypeVar("Failed", bound=LowwaterError)
 
 
 def said(text: str, at: float = 1.0) -> Appended:
-    """Return an entry with one user message in a wire form of its own."""
+    """Return an entry with one user message that has a wire form."""
     raw = b'{ "role":"user", "content":"%d" }' % len(text)
     message = Message(
         role="user", parts=(Text(text=text),), wire=Wire(format="openai_chat", raw=raw, exact=False)
@@ -34,14 +34,14 @@ def texts(entries: Sequence[Entry]) -> list[str]:
 
 
 def summarized(last: int, at: float = 3.0) -> Compacted:
-    """Return an entry that shows the messages before `last` as a summary, and that one as it is."""
+    """Return a compaction that replaces the messages before `last` by a summary and keeps that one."""
     summary = SummarizedSpan(text="so far", role="user", sources=(Numbers(first=1, last=last - 1),), tokens=2)
     kept = KeptRange(numbers=Numbers(first=last, last=last))
-    return Compacted(at=at, mechanisms=("summarize",), stands=(summary, kept))
+    return Compacted(at=at, mechanisms=("summarize",), items=(summary, kept))
 
 
 def compaction(at: float = 3.0, number: int = 1) -> Compaction:
-    """Return an event with something in every field."""
+    """Return a compaction event with a value in every field."""
     return Compaction(
         at=at,
         model="m",
@@ -69,12 +69,12 @@ def compaction(at: float = 3.0, number: int = 1) -> Compaction:
 
 
 def skip(at: float = 4.0) -> Skip:
-    """Return an event in which nothing was done."""
+    """Return an event that says why nothing was done."""
     return Skip(at=at, because=Reason(code="headroom", facts={"free": 99}), prompt=1200)
 
 
 def turn(at: float = 5.0, model: str = "m") -> TurnRecord:
-    """Return a record with something in every field."""
+    """Return a turn's record with a value in every field."""
     usage = Usage(uncached=1, cache_read=2, cache_write=3, cache_write_long=4, output=5)
     return TurnRecord(
         at=at,
@@ -90,7 +90,7 @@ def turn(at: float = 5.0, model: str = "m") -> TurnRecord:
 
 
 def add(store: Store, session: str, expected: int, *entries: Entry) -> int:
-    """Append entries alone."""
+    """Append entries and nothing else."""
     return store.append(session, expected, Append(entries=entries))
 
 
@@ -104,7 +104,7 @@ def append_patiently(store: Store, session: str, entry: Entry) -> int:
 
 
 def error(use: Callable[[], object], kind: type[Failed]) -> Failed:
-    """Return the error of this kind that the use raises, or fail."""
+    """Return the error of this kind that `use` raises, or raise AssertionError."""
     try:
         use()
     except kind as raised:
@@ -113,5 +113,5 @@ def error(use: Callable[[], object], kind: type[Failed]) -> Failed:
 
 
 def stale(use: Callable[[], object]) -> StaleLedger:
-    """Return the StaleLedger that the use raises, or fail."""
+    """Return the StaleLedger that `use` raises, or raise AssertionError."""
     return error(use, StaleLedger)

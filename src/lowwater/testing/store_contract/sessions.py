@@ -1,4 +1,4 @@
-"""What a store has to do with a session: append, read, copy, delete, outlive its process."""
+"""Checks of what a store does with a session: append, read, copy, delete, and still have it when opened again."""
 
 from collections.abc import Callable
 from functools import partial
@@ -46,6 +46,9 @@ _LEDGER: tuple[Entry, ...] = (
     Rewound(at=6.0, to=4, discard_later=True),
     said("one", at=7.0),
 )
+
+
+# Appending
 
 
 def _a_stale_version_is_refused_and_nothing_is_written(reopen: Open) -> None:
@@ -190,6 +193,9 @@ APPENDING: tuple[Check, ...] = (
 )
 
 
+# Reading
+
+
 def _an_unknown_session_is_empty(reopen: Open) -> None:
     store = reopen()
     assert store.read("nobody") == Stored()
@@ -270,7 +276,7 @@ def _entries_are_found_by_position(reopen: Open) -> None:
     ranges = [(0, length), (0, 1), (2, 5), (length - 1, length), (length - 1, length + 9)]
     for begin, end in [*ranges, (0, 0), (5, 5), (5, 2), (length, length + 3)]:
         assert store.entries("s", begin, end, version=second) == list(_LEDGER[begin:end]), (begin, end)
-    # Whoever has seen an older version may ask as well: positions stay.
+    # A caller that knows only an older version may ask, too: positions never change.
     assert store.entries("s", 1, 3, version=first) == list(_LEDGER[1:3])
     store.close()
 
@@ -327,7 +333,7 @@ def _a_version_that_is_gone_is_refused_wherever_it_is_named(reopen: Open) -> Non
 
 
 def _refusals(store: Store, gone: int) -> list[StaleLedger]:
-    """What the session `s` says to a version that is none of it."""
+    """Return the errors for each use of the session `s` with a version that it does not have."""
     return [
         stale(lambda: add(store, "s", gone, said("lost"))),
         stale(lambda: store.read("s", since=gone)),
@@ -346,6 +352,9 @@ READING: tuple[Check, ...] = (
     _many_entries_and_messages_come_in_order,
     _a_version_that_is_gone_is_refused_wherever_it_is_named,
 )
+
+
+# Copying
 
 
 def _begin(store: Store) -> int:
@@ -408,7 +417,7 @@ def _a_copy_and_its_original_go_on_apart(reopen: Open) -> None:
     assert texts(store.read("t", since=copied).entries) == ["only t", "one"]
     assert (store.outline("s").tokens, store.outline("t").tokens) == (12, 15)
     assert [one.message.text for one in store.messages("t", 2, 4, version=newer)] == ["two", "only t"]
-    # The versions of one are not those of the other.
+    # A copy has versions of its own.
     assert stale(lambda: store.read("t", since=version)).found == newer
     store.close()
 
@@ -454,6 +463,9 @@ COPYING: tuple[Check, ...] = (
     _an_original_outlives_its_copy,
     _a_copy_of_nothing_and_a_copy_over_something_are_refused,
 )
+
+
+# Deleting
 
 
 def _deleting_one_session_leaves_the_others_whole(reopen: Open) -> None:
@@ -524,6 +536,9 @@ DELETING: tuple[Check, ...] = (
     _several_sessions_go_in_one_call,
     _a_session_begun_again_has_nothing_of_the_deleted_one,
 )
+
+
+# Opening again
 
 
 def _what_was_appended_is_there_when_opened_again(reopen: Open) -> None:

@@ -14,7 +14,7 @@ __all__ = ["conversations", "ledger_entries", "ledgers", "message_values", "mess
 
 
 def transcripts(format: Format) -> st.SearchStrategy[list[bytes]]:
-    """Return a strategy for legal lists of raw messages in `format`, in all the spellings JSON has."""
+    """Return a strategy for legal lists of raw messages in `format`, with JSON in various spellings."""
     match format:
         case "anthropic":
             return anthropic_transcripts()
@@ -25,5 +25,5 @@ def transcripts(format: Format) -> st.SearchStrategy[list[bytes]]:
 
 
 def messages(format: Format) -> st.SearchStrategy[bytes]:
-    """Return a strategy for single raw messages in `format`: any of a legal transcript."""
+    """Return a strategy for single raw messages in `format`, taken from legal transcripts."""
     return transcripts(format).flatmap(st.sampled_from)

@@ -1,4 +1,4 @@
-"""Messages as values, and legal ledgers: sessions that grow, are compacted, rewound and named."""
+"""Hypothesis strategies for messages as values, and for legal ledgers with compactions, rewinds and checkpoints."""
 
 from collections.abc import Iterable, Sequence
 
@@ -23,7 +23,6 @@ from lowwater.core.entries import (
     SummarizedSpan,
     ViewItem,
 )
-from lowwater.core.groups import groups
 from lowwater.core.ledger import Ledger
 from lowwater.core.messages import (
     AnyPart,
@@ -35,11 +34,12 @@ from lowwater.core.messages import (
     Thinking,
     ToolCall,
     ToolResult,
+    groups,
 )
 from lowwater.core.view import Item, Summary
 from lowwater.testing.strategies.transcripts import (
+    JsonSpelling,
     Slot,
-    Spelling,
     arguments,
     base64s,
     names,
@@ -47,6 +47,8 @@ from lowwater.testing.strategies.transcripts import (
     spoken,
     texts,
 )
+
+# Messages
 
 _TEXT = spoken().map(lambda text: Text(text=text))
 _IMAGE = st.one_of(
@@ -68,15 +70,6 @@ _ALONE = (
     Slot(speaker="model", call_ids=("call_a", "call_b")),
     Slot(speaker="tools", call_ids=("call_a",)),
 )
-_FATES = st.sampled_from(("keep", "alter", "summarize", "summarize"))
-_MODELS = st.sampled_from(("claude-opus-5-5", "gpt-6.1-sol", "qwen3-coder"))
-_TOKENS = st.integers(min_value=0, max_value=5_000)
-_STEPS = st.lists(
-    st.sampled_from(
-        ("append", "append", "append", "compact", "rewind", "take back", "checkpoint", "model", "preamble")
-    ),
-    max_size=14,
-)
 
 
 @st.composite
@@ -87,7 +80,7 @@ def message_values(draw: st.DrawFn) -> Message:
 
 @st.composite
 def conversations(draw: st.DrawFn) -> list[Message]:
-    """Draw messages in which every call is answered and roles alternate as both providers want it."""
+    """Draw messages in which every call is answered and the roles alternate as the providers require."""
     messages: list[Message] = []
     for slot in draw(skeletons()):
         messages += draw_messages(draw, slot)
@@ -95,7 +88,7 @@ def conversations(draw: st.DrawFn) -> list[Message]:
 
 
 def draw_messages(draw: st.DrawFn, slot: Slot) -> list[Message]:
-    """Draw what fills one slot of a skeleton: one message, or one per answered call."""
+    """Draw the messages of one slot: one message, or one for each answered call."""
     match slot.speaker:
         case "user":
             return [Message(role="user", parts=tuple(draw(_SAID)))]
@@ -106,7 +99,7 @@ def draw_messages(draw: st.DrawFn, slot: Slot) -> list[Message]:
             if not slot.call_ids or draw(st.booleans()):
                 parts.append(draw(_TEXT))
             calls = [
-                ToolCall(id=call_id, name=draw(names()), arguments=Spelling().write(draw(arguments())))
+                ToolCall(id=call_id, name=draw(names()), arguments=JsonSpelling().write(draw(arguments())))
                 for call_id in slot.call_ids
             ]
             return [Message(role="assistant", parts=(*parts, *calls))]
@@ -116,9 +109,120 @@ def _result(draw: st.DrawFn, call_id: str) -> ToolResult:
     return ToolResult(call_id=call_id, parts=tuple(draw(_OUTPUT)), is_error=draw(st.booleans()))
 
 
+# Ledgers
+
+_MODELS = st.sampled_from(("claude-opus-5-5", "gpt-6.1-sol", "qwen3-coder"))
+_TOKENS = st.integers(min_value=0, max_value=5_000)
+_STEPS = st.lists(
+    st.sampled_from(
+        ("append", "append", "append", "compact", "rewind", "take back", "checkpoint", "model", "preamble")
+    ),
+    max_size=14,
+)
+
+
+def ledger_entries() -> st.SearchStrategy[list[Entry]]:
+    """Return a strategy for the entries of a legal ledger, in order."""
+    return ledgers().map(lambda ledger: list(ledger.entries))
+
+
+@st.composite
+def ledgers(draw: st.DrawFn) -> Ledger:
+    """Draw a ledger; in each of its views every call has its result, except calls that were only just made."""
+    session = _Session(draw)
+    for step in draw(_STEPS):
+        session.take(step)
+    return session.ledger
+
+
+class _Session:
+    """A ledger under construction, and the positions in it without open calls: only to those may it be rewound."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self._draw = draw
+        opened = Opened(at=0.0, model=draw(_MODELS), vocabulary="words")
+        self.ledger = Ledger().append(opened)
+        self._safe = [0, 1]
+        self._open_calls: tuple[str, ...] = ()
+        self._calls = 0
+
+    def take(self, step: str) -> None:
+        draw = self._draw
+        at = float(len(self.ledger.entries))
+        match step:
+            case "append":
+                self._append(at)
+            case "model":
+                self._add([ModelChanged(at=at, model=draw(_MODELS))])
+            case "preamble":
+                tools = draw(st.sampled_from((b"", b"[]", b'[{"name":"terminal"}]')))
+                self._add(
+                    [PreambleChanged(at=at, system=draw(preambles()), tools=tools, tokens=draw(_TOKENS))]
+                )
+            case "checkpoint":
+                self._add([Checkpointed(at=at, name=draw(texts()))])
+            case "compact":
+                compacted = draw_compaction(draw, self.ledger, at)
+                self._add([compacted] if compacted else [])
+            case "take back":
+                self._take_back(at)
+            case _ if not self._open_calls:
+                to = draw(st.sampled_from(self._safe))
+                self._add([Rewound(at=at, to=to, discard_later=draw(st.booleans()))])
+
+    def _take_back(self, at: float) -> None:
+        """Retract the messages from some user message after the newest summary on."""
+        items = list(self.ledger.view.items)
+        behind = 1 + max((at for at, item in enumerate(items) if isinstance(item, Summary)), default=-1)
+        starts = [
+            index
+            for index in range(behind, len(items))
+            if items[index].message.role == "user" and not items[index].message.results
+        ]
+        if starts:
+            start = self._draw(st.sampled_from(starts))
+            gone = tuple(item.number for item in items[start:] if not isinstance(item, Summary))
+            self._open_calls = ()
+            self._add([Retracted(at=at, numbers=gone)])
+
+    def _append(self, at: float) -> None:
+        """Append the next messages: results if calls are open, else a user message and the model's answer."""
+        if self._open_calls:
+            slots = [Slot(speaker="tools", call_ids=self._open_calls)]
+            self._open_calls = ()
+        else:
+            calls = self._draw(st.sampled_from((0, 1, 2)))
+            ids = tuple(f"call_{self._calls + number}" for number in range(calls))
+            self._calls += calls
+            slots = [Slot(speaker="user"), Slot(speaker="model", call_ids=ids)]
+            is_answered = self._draw(st.booleans())
+            if ids and is_answered:
+                slots.append(Slot(speaker="tools", call_ids=ids))
+            else:
+                self._open_calls = ids
+        self._add(
+            [self._appended(at, [message for slot in slots for message in draw_messages(self._draw, slot)])]
+        )
+
+    def _appended(self, at: float, messages: Sequence[Message]) -> Appended:
+        tokens = tuple(self._draw(_TOKENS) for _ in messages)
+        return Appended(at=at, messages=tuple(messages), tokens=tokens)
+
+    def _add(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            self.ledger = self.ledger.append(entry)
+            if not self._open_calls:
+                self._safe.append(len(self.ledger.entries))
+
+
 def preambles() -> st.SearchStrategy[bytes]:
     """Return a strategy for a system prompt as JSON."""
     return texts().map(msgspec.json.encode)
+
+
+# Compactions
+
+_FATES = st.sampled_from(("keep", "alter", "summarize", "summarize"))
 
 
 def draw_compaction(draw: st.DrawFn, ledger: Ledger, at: float) -> Compacted | None:
@@ -143,7 +247,7 @@ def draw_compaction(draw: st.DrawFn, ledger: Ledger, at: float) -> Compacted | N
             _altered(draw, ledger, item) if fate == "alter" else _as_it_is(ledger, item) for item in group
         ]
     stands += _summarized(draw, waiting)
-    compacted = Compacted(at=at, mechanisms=("elide", "summarize"), stands=tuple(stands))
+    compacted = Compacted(at=at, mechanisms=("elide", "summarize"), items=tuple(stands))
     return compacted if ledger.append(compacted).view.tokens < ledger.view.tokens else None
 
 
@@ -182,7 +286,7 @@ def _ranges(numbers: Sequence[int]) -> tuple[Numbers, ...]:
 
 
 def _as_it_is(ledger: Ledger, item: Item) -> ViewItem:
-    """Return the stand that shows the item as it is shown now."""
+    """Return the entry's item that shows an item as it is shown now."""
     if isinstance(item, Summary):
         message = item.message
         return SummarizedSpan(
@@ -195,7 +299,7 @@ def _as_it_is(ledger: Ledger, item: Item) -> ViewItem:
 
 
 def _altered(draw: st.DrawFn, ledger: Ledger, item: Item) -> ViewItem:
-    """Return the item with its outputs elided and its thinking dropped, if it has any."""
+    """Return the item without its tool outputs and its thinking, if it has any."""
     if isinstance(item, Summary):
         return _as_it_is(ledger, item)
     edits = _placeholders(ledger.message(item.number))
@@ -216,97 +320,3 @@ def _placeholders(message: Message) -> tuple[Edit, ...]:
             case _:
                 pass
     return tuple(edits)
-
-
-def ledger_entries() -> st.SearchStrategy[list[Entry]]:
-    """Return a strategy for the entries of a legal ledger, in order."""
-    return ledgers().map(lambda ledger: list(ledger.entries))
-
-
-@st.composite
-def ledgers(draw: st.DrawFn) -> Ledger:
-    """Draw a ledger; each of its views pairs calls with results, but for calls that were only just made."""
-    session = _Session(draw)
-    for step in draw(_STEPS):
-        session.take(step)
-    return session.ledger
-
-
-class _Session:
-    """A ledger in the making, and where in it no call was open: only there may a view be cut or gone back to."""
-
-    def __init__(self, draw: st.DrawFn) -> None:
-        self._draw = draw
-        opened = Opened(at=0.0, model=draw(_MODELS), vocabulary="words")
-        self.ledger = Ledger().append(opened)
-        self._safe = [0, 1]
-        self._open_calls: tuple[str, ...] = ()
-        self._calls = 0
-
-    def take(self, step: str) -> None:
-        draw = self._draw
-        at = float(len(self.ledger.entries))
-        match step:
-            case "append":
-                self._append(at)
-            case "model":
-                self._add([ModelChanged(at=at, model=draw(_MODELS))])
-            case "preamble":
-                tools = draw(st.sampled_from((b"", b"[]", b'[{"name":"terminal"}]')))
-                self._add(
-                    [PreambleChanged(at=at, system=draw(preambles()), tools=tools, tokens=draw(_TOKENS))]
-                )
-            case "checkpoint":
-                self._add([Checkpointed(at=at, name=draw(texts()))])
-            case "compact":
-                compacted = draw_compaction(draw, self.ledger, at)
-                self._add([compacted] if compacted else [])
-            case "take back":
-                self._take_back(at)
-            case _ if not self._open_calls:
-                to = draw(st.sampled_from(self._safe))
-                self._add([Rewound(at=at, to=to, discard_later=draw(st.booleans()))])
-
-    def _take_back(self, at: float) -> None:
-        """Take back what stands behind the newest summary from some message of the user on."""
-        items = list(self.ledger.view.items)
-        behind = 1 + max((at for at, item in enumerate(items) if isinstance(item, Summary)), default=-1)
-        starts = [
-            index
-            for index in range(behind, len(items))
-            if items[index].message.role == "user" and not items[index].message.results
-        ]
-        if starts:
-            start = self._draw(st.sampled_from(starts))
-            gone = tuple(item.number for item in items[start:] if not isinstance(item, Summary))
-            self._open_calls = ()
-            self._add([Retracted(at=at, numbers=gone)])
-
-    def _append(self, at: float) -> None:
-        """Append the next messages: answers if calls are open, else what the user says and what the model makes of it."""
-        if self._open_calls:
-            slots = [Slot(speaker="tools", call_ids=self._open_calls)]
-            self._open_calls = ()
-        else:
-            calls = self._draw(st.sampled_from((0, 1, 2)))
-            ids = tuple(f"call_{self._calls + number}" for number in range(calls))
-            self._calls += calls
-            slots = [Slot(speaker="user"), Slot(speaker="model", call_ids=ids)]
-            is_answered = self._draw(st.booleans())
-            if ids and is_answered:
-                slots.append(Slot(speaker="tools", call_ids=ids))
-            else:
-                self._open_calls = ids
-        self._add(
-            [self._appended(at, [message for slot in slots for message in draw_messages(self._draw, slot)])]
-        )
-
-    def _appended(self, at: float, messages: Sequence[Message]) -> Appended:
-        tokens = tuple(self._draw(_TOKENS) for _ in messages)
-        return Appended(at=at, messages=tuple(messages), tokens=tokens)
-
-    def _add(self, entries: Iterable[Entry]) -> None:
-        for entry in entries:
-            self.ledger = self.ledger.append(entry)
-            if not self._open_calls:
-                self._safe.append(len(self.ledger.entries))

@@ -1,10 +1,12 @@
-"""Legal transcripts in each provider's format, every kind of content included."""
+"""Hypothesis strategies for raw messages that each provider accepts, with every kind of content."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from hypothesis import strategies as st
 from msgspec import Struct
+
+# Strings, and JSON in every spelling
 
 _NOTABLE = (
     "ok",
@@ -20,32 +22,15 @@ _NOTABLE = (
 )
 _CHARACTERS = st.characters(exclude_categories=["Cs"])
 _TEXTS = st.sampled_from(_NOTABLE) | st.text(_CHARACTERS, max_size=24)
-_ODD = (
-    "1.0",
-    "1e5",
-    "1E+2",
-    "-0",
-    "0.10",
-    "-1.50e-7",
-    "123456789012345678901234567890",
-    "9007199254740993",
-    "1e400",
-)
-_UNKNOWN = ("x_trace", "x-vendor", "annotations2", "ключ", "key with blanks", "_", "0")
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
-_ROUNDS = st.sampled_from(((), (1,), (2,), (1, 1), (3, 1)))
-_EXCHANGES = st.lists(st.tuples(_ROUNDS, st.booleans()), min_size=1, max_size=3)
-_SIGNATURES = st.sampled_from(("EqQBCkYIBhgCKkD==", "ErcCsig/with+base64=="))
-_MOST_MARKS = 4
 
 
 def texts() -> st.SearchStrategy[str]:
-    """Return a strategy for strings without lone surrogates, the empty one included."""
+    """Return a strategy for strings without lone surrogates; they may be empty."""
     return _TEXTS
 
 
 def spoken() -> st.SearchStrategy[str]:
-    """Return a strategy for strings that a provider takes as text: neither empty nor blank, no blank at the end."""
+    """Return a strategy for strings that providers accept as text: not blank, without white space at the end."""
     return _TEXTS.map(lambda text: f"say {text}".rstrip() if not text.strip() else text.rstrip())
 
 
@@ -59,18 +44,33 @@ def base64s() -> st.SearchStrategy[str]:
     return st.sampled_from(("iVBORw0KGgo=", "R0lGODlhAQABAAAAACw=", "JVBERi0xLjcK"))
 
 
-class Number(Struct, frozen=True, kw_only=True):
-    """A number in a spelling of its own."""
+_ODD = (
+    "1.0",
+    "1e5",
+    "1E+2",
+    "-0",
+    "0.10",
+    "-1.50e-7",
+    "123456789012345678901234567890",
+    "9007199254740993",
+    "1e400",
+)
+_UNKNOWN = ("x_trace", "x-vendor", "annotations2", "ключ", "key with blanks", "_", "0")
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
+
+
+class SpelledNumber(Struct, frozen=True, kw_only=True):
+    """A number, spelled as it is to be written."""
 
     spelled: str
 
 
-Json: TypeAlias = bool | int | str | Number | Sequence["Json"] | Mapping[str, "Json"] | None
+Json: TypeAlias = bool | int | str | SpelledNumber | Sequence["Json"] | Mapping[str, "Json"] | None
 Fields: TypeAlias = dict[str, Json]
 
 
-class Spelling(Struct, frozen=True, kw_only=True):
-    """One way of writing JSON down."""
+class JsonSpelling(Struct, frozen=True, kw_only=True):
+    """One way of writing JSON."""
 
     comma: str = ","
     colon: str = ":"
@@ -87,7 +87,7 @@ class Spelling(Struct, frozen=True, kw_only=True):
                 return "true" if value else "false"
             case int():
                 return str(value)
-            case Number():
+            case SpelledNumber():
                 return value.spelled
             case str():
                 return self._string(value)
@@ -112,16 +112,16 @@ class Spelling(Struct, frozen=True, kw_only=True):
         return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
-def spellings() -> st.SearchStrategy[Spelling]:
-    """Return a strategy for ways of writing JSON; it shrinks to the plain one."""
+def spellings() -> st.SearchStrategy[JsonSpelling]:
+    """Return a strategy for ways of writing JSON; it shrinks to the plainest."""
     return st.sampled_from(
         (
-            Spelling(),
-            Spelling(comma=", ", colon=": "),
-            Spelling(ascii_only=True),
-            Spelling(comma=",\n  ", colon=" : ", margin="\n  "),
-            Spelling(escapes_slash=True, ascii_only=True, comma=" ,"),
-            Spelling(margin="\t \r\n"),
+            JsonSpelling(),
+            JsonSpelling(comma=", ", colon=": "),
+            JsonSpelling(ascii_only=True),
+            JsonSpelling(comma=",\n  ", colon=" : ", margin="\n  "),
+            JsonSpelling(escapes_slash=True, ascii_only=True, comma=" ,"),
+            JsonSpelling(margin="\t \r\n"),
         )
     )
 
@@ -130,7 +130,7 @@ _LEAVES: st.SearchStrategy[Json] = (
     st.none()
     | st.booleans()
     | st.integers()
-    | st.sampled_from(_ODD).map(lambda odd: Number(spelled=odd))
+    | st.sampled_from(_ODD).map(lambda odd: SpelledNumber(spelled=odd))
     | texts()
 )
 _VALUES: st.SearchStrategy[Json] = (
@@ -142,8 +142,12 @@ _EXTRAS: st.SearchStrategy[Fields] = st.just({}) | st.dictionaries(
 
 
 def extras() -> st.SearchStrategy[Fields]:
-    """Return a strategy for fields nobody has heard of; often there are none."""
+    """Return a strategy for unknown fields; often there are none."""
     return _EXTRAS
+
+
+def _with_extras(parts: st.SearchStrategy[Fields]) -> st.SearchStrategy[Fields]:
+    return st.builds(lambda part, more: {**part, **more}, parts, extras())
 
 
 def arguments() -> st.SearchStrategy[Fields]:
@@ -151,15 +155,21 @@ def arguments() -> st.SearchStrategy[Fields]:
     return st.dictionaries(st.sampled_from(("path", "limit", "pattern", "値")), _VALUES, max_size=3)
 
 
+# Who speaks when
+
+_ROUNDS = st.sampled_from(((), (1,), (2,), (1, 1), (3, 1)))
+_EXCHANGES = st.lists(st.tuples(_ROUNDS, st.booleans()), min_size=1, max_size=3)
+
+
 class Slot(Struct, frozen=True, kw_only=True):
-    """A place for one message: the model's may make calls, a tool slot answers all of them."""
+    """The place of one message: the model may make calls, and the next slot answers all of them."""
 
     speaker: Literal["user", "model", "tools"]
     call_ids: tuple[str, ...] = ()
 
 
 def skeletons() -> st.SearchStrategy[list[Slot]]:
-    """Return a strategy for conversations in which every call is answered; they end wherever a request may be sent."""
+    """Return a strategy for conversations in which every call is answered; they end where a request may be sent."""
     return _EXCHANGES.map(_slots)
 
 
@@ -176,6 +186,10 @@ def _slots(exchanges: list[tuple[tuple[int, ...], bool]]) -> list[Slot]:
     return slots
 
 
+# Anthropic Messages
+
+_MOST_MARKS = 4
+_SIGNATURES = st.sampled_from(("EqQBCkYIBhgCKkD==", "ErcCsig/with+base64=="))
 _TEXT: st.SearchStrategy[Fields] = spoken().map(lambda text: {"type": "text", "text": text})
 _SOURCE: st.SearchStrategy[Fields] = st.one_of(
     base64s().map(lambda data: {"type": "base64", "media_type": "image/png", "data": data}),
@@ -221,12 +235,6 @@ _SERVER_TOOL: st.SearchStrategy[list[Fields]] = st.just(
         {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
     ]
 )
-
-
-def _with_extras(blocks: st.SearchStrategy[Fields]) -> st.SearchStrategy[Fields]:
-    return st.builds(lambda block, more: {**block, **more}, blocks, extras())
-
-
 _SAID = st.lists(_with_extras(_TEXT | _IMAGE | _DOCUMENT | _UNHEARD_OF), min_size=1, max_size=3)
 _RESULT_CONTENT: st.SearchStrategy[Json] = texts() | st.lists(
     _with_extras(_TEXT | _IMAGE | _DOCUMENT), max_size=2
@@ -278,18 +286,20 @@ def _blocks(draw: st.DrawFn, slot: Slot) -> list[Fields]:
 
 
 def _plain(draw: st.DrawFn, blocks: list[Fields]) -> Json:
-    """Return a lone text block as the string it may also be written as."""
+    """Return a single text block as a string, sometimes."""
     if len(blocks) == 1 and list(blocks[0]) == ["type", "text"] and draw(st.booleans()):
         return blocks[0]["text"]
     return blocks
 
 
 def _join(message: Fields, blocks: list[Fields]) -> None:
-    """Put what the user says behind the results it follows: the API wants them in one message."""
+    """Append what the user says to the results before it: the API wants both in one message."""
     content = message["content"]
     assert isinstance(content, list)
     message["content"] = [*content, *blocks]
 
+
+# OpenAI Chat Completions
 
 _CHAT_IMAGE: st.SearchStrategy[Fields] = st.one_of(
     base64s().map(lambda data: {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}),
@@ -355,7 +365,7 @@ _NAMED: st.SearchStrategy[Fields] = st.just({}) | names().map(lambda name: {"nam
 
 @st.composite
 def openai_chat_transcripts(draw: st.DrawFn) -> list[bytes]:
-    """Draw a list of raw messages that a chat-completions request may carry."""
+    """Draw a list of raw messages that the Chat Completions API accepts."""
     messages: list[Fields] = []
     if draw(st.booleans()):
         role = draw(st.sampled_from(("system", "developer")))
@@ -367,7 +377,7 @@ def openai_chat_transcripts(draw: st.DrawFn) -> list[bytes]:
         )
     for slot in draw(skeletons()):
         messages += [{**message, **draw(extras())} for message in _messages(draw, slot)]
-    return [_spelled(draw(spellings()), message) for message in messages]
+    return [draw(spellings()).write(message).encode() for message in messages]
 
 
 def _messages(draw: st.DrawFn, slot: Slot) -> list[Fields]:
@@ -392,9 +402,7 @@ def _answer(draw: st.DrawFn, slot: Slot) -> Fields:
     return {**message, **content, "tool_calls": calls}
 
 
-def _spelled(spelling: Spelling, message: Fields) -> bytes:
-    return spelling.write(message).encode()
-
+# OpenAI Responses
 
 _ITEM_TEXT: st.SearchStrategy[Fields] = spoken().map(lambda text: {"type": "input_text", "text": text})
 _ITEM_IMAGE: st.SearchStrategy[Fields] = st.one_of(
@@ -418,20 +426,12 @@ _ANSWER: st.SearchStrategy[Fields] = st.one_of(
     spoken().map(lambda text: {"type": "output_text", "text": text}),
     st.just({"type": "refusal", "refusal": "I will not."}),
 )
-
-
-def _item_with_extras(parts: st.SearchStrategy[Fields]) -> st.SearchStrategy[Fields]:
-    return st.builds(lambda part, more: {**part, **more}, parts, extras())
-
-
 _ITEM_SAID: st.SearchStrategy[Json] = spoken() | st.lists(
-    _item_with_extras(_ITEM_TEXT | _ITEM_IMAGE | _ITEM_FILE), min_size=1, max_size=3
+    _with_extras(_ITEM_TEXT | _ITEM_IMAGE | _ITEM_FILE), min_size=1, max_size=3
 )
-_ITEM_ANSWERED: st.SearchStrategy[Json] = spoken() | st.lists(
-    _item_with_extras(_ANSWER), min_size=1, max_size=2
-)
+_ITEM_ANSWERED: st.SearchStrategy[Json] = spoken() | st.lists(_with_extras(_ANSWER), min_size=1, max_size=2)
 _ITEM_OUTPUT: st.SearchStrategy[Json] = texts() | st.lists(
-    _item_with_extras(_ITEM_TEXT | _ITEM_IMAGE), min_size=1, max_size=2
+    _with_extras(_ITEM_TEXT | _ITEM_IMAGE), min_size=1, max_size=2
 )
 _TYPED: st.SearchStrategy[Fields] = st.sampled_from(({}, {"type": "message"}))
 _ITEM_REASONING: st.SearchStrategy[Fields] = st.builds(
@@ -463,7 +463,7 @@ _SEARCH: st.SearchStrategy[Fields] = st.just(
 
 @st.composite
 def openai_responses_transcripts(draw: st.DrawFn) -> list[bytes]:
-    """Draw a list of raw items that a Responses request may carry."""
+    """Draw a list of raw items that the Responses API accepts."""
     items: list[Fields] = []
     if draw(st.booleans()):
         role = draw(st.sampled_from(("system", "developer")))

@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from lowwater.testing.provider.caches import Cache, Used
-from lowwater.testing.provider.prompt import Piece, Prompt
+from lowwater.testing.provider.prompt import Prompt, PromptPiece
 
 
 def pieces(
     weights: tuple[int, ...], marks: dict[int, str] | None = None, texts: dict[int, str] | None = None
-) -> list[Piece]:
+) -> list[PromptPiece]:
     """Pieces counted in characters, some of them marked or with other text."""
     return [
-        Piece(
+        PromptPiece(
             section="messages",
             path=str(at),
             value={"type": "text", "text": (texts or {}).get(at, "x") * weight},

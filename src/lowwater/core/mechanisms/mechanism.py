@@ -1,0 +1,176 @@
+"""What a mechanism is, where in a view it may change something, and what all of them are given to decide that."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from lowwater.core.decisions import unscaled
+from lowwater.core.limits import Limits
+from lowwater.core.messages import Message, legal_cuts
+from lowwater.core.proposals import Preset, Proposal
+from lowwater.core.view import Item, Summary
+from lowwater.protocols import Tokenizer
+from lowwater.settings import Settings
+
+SQUEEZE = "squeeze"
+"""The mechanism that shortens whatever is left at the wall, except the users' words."""
+MIDDLE_EDITS = ("dedupe", "elide", "reasoning", "images")
+"""Our mechanisms that edit parts of the middle, in the order in which they are carried out."""
+PRUNING = (*MIDDLE_EDITS, "shorten")
+"""Edits, which take no model call. `shorten` also reaches outputs in head and tail, so it is proposed only at the wall or a ceiling."""
+INTO_TAIL = frozenset({"shorten", "summarize_all", SQUEEZE})
+"""Mechanisms that change the protected head or tail; proposed only if the prompt does not fit."""
+
+
+class Zones(Struct, frozen=True, kw_only=True):
+    """Items before `head` and from `tail` on are protected. Both indexes lie between groups, and `head` is at most `tail`."""
+
+    head: int
+    tail: int
+    cuts: tuple[int, ...]
+    """All indexes at which the view may be cut without splitting a group, both ends included."""
+
+    @property
+    def middle(self) -> range:
+        """The indexes of the items between head and tail."""
+        return range(self.head, self.tail)
+
+
+def find_zones(items: Sequence[Item], *, first: int, last: int, tail_tokens: int) -> Zones:
+    """Protect the `first` and the `last` items at least, and the newest items up to `tail_tokens`.
+
+    Alignment to groups only makes a protected zone larger. A summary is never part of the head, because the next summary
+    updates it.
+    """
+    cuts = tuple(legal_cuts([item.message for item in items]))
+    head = cuts[bisect_left(cuts, min(first, len(items)))]
+    summary = next((at for at in range(head) if isinstance(items[at], Summary)), head)
+    head = _cut_before(cuts, summary)
+    tail, spent = len(items), 0
+    while tail > head:
+        spent += items[tail - 1].tokens
+        if spent > tail_tokens and len(items) - tail >= last:
+            break
+        tail -= 1
+    return Zones(head=head, tail=max(head, _cut_before(cuts, tail)), cuts=cuts)
+
+
+def smallest_tail(items: Sequence[Item], zones: Zones) -> Zones:
+    """Return the zones at the wall: the tail shrinks to the newest group and what follows it.
+
+    If the assistant has not said anything yet, only the newest message is protected.
+    """
+    last_answer = next(
+        (at for at in range(len(items) - 1, -1, -1) if items[at].message.role == "assistant"),
+        len(items) - 1,
+    )
+    newest = _cut_before(zones.cuts, max(0, last_answer))
+    return Zones(head=zones.head, tail=max(zones.tail, newest), cuts=zones.cuts)
+
+
+def newest_group(items: Sequence[Item], zones: Zones) -> int:
+    """Return the index at which the newest group begins; what follows it counts as part of it."""
+    return smallest_tail(items, Zones(head=0, tail=0, cuts=zones.cuts)).tail
+
+
+def smallest_head(items: Sequence[Item], zones: Zones) -> Zones:
+    """Return the zones at the wall with a head of only what precedes the first answer: system prompts and users' words."""
+    first_answer = next(
+        (at for at, item in enumerate(items) if item.message.role == "assistant" or item.message.results),
+        len(items),
+    )
+    head = min(zones.head, _cut_before(zones.cuts, first_answer))
+    # A head that reached into the newest group had kept the tail from beginning there.
+    return Zones(head=head, tail=max(head, min(zones.tail, newest_group(items, zones))), cuts=zones.cuts)
+
+
+def _cut_before(cuts: Sequence[int], index: int) -> int:
+    return cuts[bisect_right(cuts, index) - 1]
+
+
+class EditContext(Struct, frozen=True, kw_only=True):
+    """What mechanisms need to make and measure placeholders and summaries."""
+
+    size: Callable[[Message], int]
+    """Counts the tokens of a message, framing included."""
+    tokenizer: Tokenizer
+    preset: Preset = Preset()
+    digest_ratio: float = 0.15
+    offers_recall: bool = False
+    """The request offers the model a recall tool."""
+    redact: bool = True
+    """Secrets are removed from summaries."""
+
+
+Propose = Callable[[Sequence[Item], Zones, EditContext], Proposal | None]
+Apply = Callable[[Sequence[Item], Proposal, EditContext], Sequence[Item]]
+
+
+class Mechanism(Struct, frozen=True, kw_only=True):
+    """A plugin's way to edit parts of the middle of a view; it takes no model call.
+
+    `propose` says which parts could be replaced. `apply` replaces those that were chosen, perhaps only some of them. Both must
+    be pure functions of their arguments.
+    """
+
+    name: str
+    propose: Propose
+    apply: Apply
+    loses: float
+    """The share of later uses of a replaced part that its replacement no longer serves: 0 if nothing useful is lost, 1 if all is."""
+
+
+class Offers(Struct, frozen=True, kw_only=True):
+    """What the mechanisms propose for a view, and the zones it was worked out for."""
+
+    zones: Zones
+    proposals: tuple[Proposal, ...]
+    outside_tail: int
+    """Counted tokens between head and tail that were never summarised."""
+
+
+class ProposalRequest(Struct, frozen=True, kw_only=True):
+    """What the mechanisms are given; limits are in the model's tokens, of which there are `scale` per counted token."""
+
+    items: Sequence[Item]
+    context: EditContext
+    limits: Limits
+    settings: Settings
+    scale: float = 1.0
+    system_in_preamble: bool = False
+    mechanisms: tuple[Mechanism, ...] = ()
+    """Plugins' mechanisms; they are asked before ours."""
+    must_fit: bool = False
+    """The prompt does not fit: head, tail and the newest exchange may be shortened too."""
+    too_large: bool = False
+    """The request has more bytes than its provider accepts: images in the tail may be removed too."""
+    memo: tuple[tuple[object, ...], Offers] | None = None
+    """The survey and its inputs, once it was made; set by `survey` only."""
+
+    def counted(self, tokens: int) -> int:
+        """Return a number of the model's tokens in counted tokens."""
+        return unscaled(tokens, self.scale)
+
+
+def survey(request: ProposalRequest) -> Offers:
+    """Return the zones of the view without asking any mechanism, which is enough for most decisions."""
+    about = (request.items, request.limits, request.settings, request.scale, request.system_in_preamble)
+    if request.memo is None or any(was is not now for was, now in zip(request.memo[0], about, strict=True)):
+        force_setattr(request, "memo", (about, _survey(request)))
+    assert request.memo is not None
+    return request.memo[1]
+
+
+def _survey(request: ProposalRequest) -> Offers:
+    compression = request.settings.compression
+    zones = find_zones(
+        request.items,
+        first=max(0, compression.protect_first_n - request.system_in_preamble),
+        last=compression.protect_last_n,
+        tail_tokens=request.counted(request.limits.tail),
+    )
+    middle = request.items[zones.head : zones.tail]
+    raw = sum([item.tokens for item in middle if not isinstance(item, Summary)])
+    return Offers(zones=zones, proposals=(), outside_tail=raw)

@@ -1,0 +1,113 @@
+"""One compaction, in order: who writes the summary, carrying out the plan, committing the outcome."""
+
+from collections.abc import Generator, Sequence
+
+from msgspec.structs import replace
+
+from lowwater.core.decisions import Compact, DecisionContext, scaled
+from lowwater.core.ledger import Ledger
+from lowwater.core.mechanisms import summarize
+from lowwater.core.mechanisms.registry import expected_summary_tokens, native_proposal
+from lowwater.core.policies.safety_rules import cool_down_left
+from lowwater.core.proposals import Proposal
+from lowwater.core.turns.candidates import cost_of_summary
+from lowwater.core.turns.commit import commit
+from lowwater.core.turns.compaction import CompactionResult, CompactionWork, carry_out
+from lowwater.core.turns.decision_context import DecisionInputs, native_rung
+from lowwater.core.turns.effects import Announce, Steps, Summarize, SummaryOutcome
+from lowwater.core.turns.pricing import pricing_for
+from lowwater.core.turns.state import Acted, Ladder, Setup, State
+
+
+def compact(
+    state: State, inputs: DecisionInputs, decision: Compact, setup: Setup, *, focus: str = ""
+) -> Steps[Acted]:
+    """Carry out a decision to compact, and commit the outcome; the summary keeps more detail about `focus`."""
+    now, decision = inputs.now, prefer_native(decision, inputs, state, setup)
+    work = CompactionWork(
+        request=inputs.request,
+        prompt=now.prompt,
+        at=now.at,
+        ladder=_ladder(state, setup, now, decision),
+        prefetched_summary=inputs.prefetched_summary,
+        focus=focus,
+        by_hand=now.forced,
+        at_wall=not now.fits,
+    )
+    yield Announce(ledger=state.ledger)
+    result = yield from _with_ledger(carry_out(work, decision), state.ledger)
+    return commit(state, result, setup, work=work, now=now, decision=decision)
+
+
+# Who writes the summary
+
+
+def prefer_native(decision: Compact, inputs: DecisionInputs, state: State, setup: Setup) -> Compact:
+    """Return the decision with its summary left to the provider, if that costs no more than any other way to get one.
+
+    A plan that was chosen among the priced candidates was compared there already.
+    """
+    plan, candidates = decision.proposals, inputs.now.candidates
+    at = next((at for at, step in enumerate(plan) if step.mechanism == summarize.NAME and step.calls), None)
+    was_compared = candidates is not None and any(priced.plan == plan for priced in candidates.plans)
+    if inputs.native is None or at is None or was_compared:
+        return decision
+    offer = native_proposal(inputs.request)
+    pricing = inputs.pricing or pricing_for(state, setup, len(state.ledger.view.items), inputs.now.at)
+    starts, expected = pricing.starts(), scaled(expected_summary_tokens(inputs.request), pricing.scale)
+    native_cost = None if offer is None else cost_of_summary(offer, pricing, starts, summary=expected)
+    other_cost = cost_of_summary(plan[at], pricing, starts, summary=expected)
+    if offer is None or native_cost is None or (other_cost is not None and other_cost < native_cost):
+        return decision
+    return replace(decision, proposals=(*plan[:at], offer, *plan[at + 1 :]))
+
+
+def _ladder(state: State, setup: Setup, now: DecisionContext, decision: Compact) -> Ladder:
+    """Return the summarizers to ask, in order.
+
+    None is asked during a cool-down, unless the prompt is at the wall or the compaction was requested by hand.
+    """
+    ladder = order_ladder(
+        setup.ladder(state.summarizer_backoff.at(now.at)), state, setup, decision.proposals, at=now.at
+    )
+    if now.forced or now.prompt >= now.limits.wall or not cool_down_left(now.past, now.at):
+        return ladder
+    return replace(ladder, rungs=0)
+
+
+def order_ladder(
+    ladder: Ladder, state: State, setup: Setup, plan: Sequence[Proposal], *, at: float
+) -> Ladder:
+    """Return the ladder with the cheapest summarizer first, and which of them should extend the cached request to save money."""
+    spans = [step for step in plan if step.span is not None]
+    if not spans or not any(setup.summary_models):
+        return ladder
+    pricing = pricing_for(state, setup, len(state.ledger.view.items), at)
+    starts = pricing.starts()
+    replaced = sum(starts[step.span.stop] - starts[step.span.start] for step in spans if step.span)
+    removed = sum(scaled(step.removes, pricing.scale) for step in spans)
+    calls = pricing.summary_calls(replaced=replaced, summary=max(0, replaced - removed))
+    cheapest = {rung: call for call, rung in reversed(calls)}
+    order = dict.fromkeys([*(rung for _, rung in calls), *range(setup.rungs)])
+    return replace(
+        ladder,
+        native=native_rung(state, setup, at),
+        order=tuple(order),
+        cached_prefix=frozenset(rung for rung, call in cheapest.items() if call.how == "riding"),
+    )
+
+
+# Requests for summaries
+
+
+def _with_ledger(
+    steps: Generator[Summarize, SummaryOutcome, CompactionResult], ledger: Ledger
+) -> Generator[Summarize, SummaryOutcome, CompactionResult]:
+    """Run the steps with the turn's ledger, which is not stored yet, added to every request for a summary."""
+    try:
+        effect = next(steps)
+        while True:
+            effect = steps.send((yield replace(effect, ledger=ledger)))
+    except StopIteration as done:
+        result: CompactionResult = done.value
+        return result

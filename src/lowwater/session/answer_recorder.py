@@ -1,0 +1,81 @@
+"""Recording a model's answer: it is decoded, stored with its bill, and reported to the sinks."""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from lowwater.core.api_calls import Response, Usage
+from lowwater.core.formats.codec import decode_response
+from lowwater.core.reconcile import says_the_same
+from lowwater.core.strict_json import write_json
+from lowwater.core.turns.state import State
+from lowwater.core.turns.turn import Recorded
+from lowwater.observe.sinks import log_implausible_usage, send_turn
+from lowwater.session.dependencies import Dependencies
+from lowwater.session.repository import SharedState, StateChange
+from lowwater.session.turn_input import refuse_unsendable
+
+_log = logging.getLogger("lowwater")
+
+
+class AnswerRecorder:
+    """Records the answers of one session."""
+
+    def __init__(self, shared: SharedState, dependencies: Dependencies) -> None:
+        self._shared = shared
+        self._dependencies = dependencies
+        self._has_doubted = False
+
+    def record(
+        self,
+        response: object,
+        others: Sequence[Usage],
+        step: Callable[[State, Response], Recorded],
+        *,
+        appends: bool = True,
+    ) -> None:
+        """Store what `step` makes of an answer (an SDK's response, a dict or raw bytes); `others` are billed with it.
+
+        An answer recorded a second time, with no call in between, is neither appended nor billed again.
+        """
+        answer = decode_response(response if isinstance(response, bytes) else write_json(response))
+        answer = replace(answer, others=(*answer.others, *others))
+
+        doubts: list[str] = []
+
+        def recorded(state: State) -> StateChange:
+            if appends and _is_repeated(state, answer):
+                raise _Repeated
+            done = step(state, answer)
+            refuse_unsendable(state, done.state)
+            doubts[:] = [done.doubt] if done.doubt else []
+            is_other = state.call is not None and state.call.model.name != state.model.name
+            # A prompt that another model accepted says nothing about the window of the one in use now.
+            prompt = 0 if done.doubt or is_other else answer.prompt
+            return StateChange(
+                state=self._dependencies.windows.accepted(done.state, prompt), record=done.record
+            )
+
+        try:
+            done = self._shared.transact(recorded)
+        except _Repeated:
+            _log.warning(
+                "%s: this answer was recorded before and is not billed again", self._shared.repository.name
+            )
+            return
+        if done.record is not None:
+            send_turn(self._dependencies.sinks, self._shared.repository.name, done.record)
+        if doubts and not self._has_doubted:
+            self._has_doubted = True
+            log_implausible_usage(doubts[0], self._shared.repository.name, quiet=self._dependencies.quiet)
+
+
+class _Repeated(Exception):
+    """The answer is the one that was recorded last."""
+
+
+def _is_repeated(state: State, answer: Response) -> bool:
+    """Return whether no call is under way and the conversation ends with this very answer."""
+    shown = state.ledger.view.messages
+    return state.call is None and bool(shown) and says_the_same(shown[-1], answer.message)
