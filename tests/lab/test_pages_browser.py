@@ -8,8 +8,18 @@ from pathlib import Path
 import pytest
 
 from lowwater.lab.pages.audit import audit_page
+from lowwater.lab.pages.document import utc_day as day_of
 from lowwater.lab.pages.replay import replay_page
-from tests.lab.report_samples import DOLLAR, HOSTILE, MADE, audit_of, replay_of, session_result
+from tests.lab.report_samples import (
+    DAY,
+    DOLLAR,
+    HOSTILE,
+    MADE,
+    START,
+    audit_of,
+    replay_of,
+    session_result,
+)
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -17,10 +27,8 @@ INSTALLED = next(filter(None, map(shutil.which, ("chromium", "chromium-browser",
 IS_NEEDED = "TESTS_NEED_BROWSER" in os.environ
 """In `make test-full` a missing browser is a failure."""
 
-CHARTS = {
-    "audit": ("days", "spending", "savings", "misses"),
-    "replay": ("ranges", "frontier", "cumulated", "views", "layers", "spent"),
-}
+CHARTS = {"audit": ("days",), "replay": ("frontier", "cumulated", "views", "layers", "spent")}
+BARS = {"audit": ("spending", "savings", "misses"), "replay": ("ranges",)}
 NAMES = pytest.mark.parametrize("name", list(CHARTS))
 Opened = Callable[..., "Tab"]
 
@@ -93,16 +101,19 @@ def opened(tab: Tab, files: dict[str, Path]) -> Iterator[Opened]:
 @NAMES
 def test_a_page_is_drawn_without_a_complaint_or_a_request(opened: Opened, name: str) -> None:
     tab = opened(name)
+    painted = """canvas => {
+        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+        return new Set(new Uint32Array(data.buffer)).size;
+    }"""
     for chart in CHARTS[name]:
-        box = tab.page.locator(f"#{chart} > svg").bounding_box()
+        canvas = tab.page.locator(f"#{chart} canvas")
+        box = canvas.bounding_box()
         assert box["width"] > 300, chart
         assert box["height"] > 60, chart
-        marks = f"#{chart} svg :is(path[class], rect[class], circle[class])"
-        shapes = tab.page.eval_on_selector_all(
-            marks,
-            "all => all.filter(each => { const box = each.getBBox(); return box.width + box.height > 1; }).length",
-        )
-        assert shapes >= 2, chart
+        assert canvas.evaluate(painted) > 20, chart
+    for bars in BARS[name]:
+        long = "all => all.filter(each => each.getBoundingClientRect().width > 1).length"
+        assert tab.page.eval_on_selector_all(f"#{bars} .track i", long) >= 2, bars
 
 
 @NAMES
@@ -119,21 +130,30 @@ def test_dark_follows_the_system_and_the_button(opened: Opened, name: str) -> No
     paper = "getComputedStyle(document.body).backgroundColor"
     light = opened(name).page.evaluate(paper)
     page = opened(name, scheme="dark").page
+    drawn = f"document.querySelector('#{CHARTS[name][0]} canvas').toDataURL()"
+    dark = page.evaluate(drawn)
     assert light == "rgb(246, 247, 249)"
     assert page.evaluate(paper) == "rgb(15, 18, 22)"
     page.click("#theme")
     assert page.evaluate(paper) == light
+    assert page.evaluate(drawn) != dark
     assert page.inner_text("#theme") == "Dark"
 
 
 @NAMES
 def test_paper_is_white_has_no_controls_and_words_of_a_readable_size(opened: Opened, name: str) -> None:
     tab = opened(name, scheme="dark")
-    widths = """() => {
-        dispatchEvent(new Event("beforeprint"));
-        return [...document.querySelectorAll(".chart > svg")].map(each => each.viewBox.baseVal.width);
+    sizes = """said => {
+        dispatchEvent(new Event(said));
+        const charts = [...document.querySelectorAll(".chart")];
+        return [document.documentElement.dataset.theme, ...charts.map(each => each.plot.width)];
     }"""
-    assert set(tab.page.evaluate(widths)) == {660}
+    on_screen = [
+        "",
+        *(tab.page.evaluate("[...document.querySelectorAll('.chart')].map(each => each.plot.width)")),
+    ]
+    assert set(tab.page.evaluate(sizes, "beforeprint")) == {"light", 900}
+    assert tab.page.evaluate(sizes, "afterprint") == on_screen
     tab.page.emulate_media(media="print")
     card = "getComputedStyle(document.querySelector('section')).backgroundColor"
     assert tab.page.evaluate(card) == "rgb(255, 255, 255)"
@@ -154,13 +174,15 @@ def test_a_column_sorts_by_its_button_and_by_the_keyboard(opened: Opened) -> Non
     assert page.inner_text(f"{first}:nth-child(3)") == "11"
 
 
-def test_a_phone_has_cards_and_a_list_to_sort_by(opened: Opened) -> None:
+def test_on_a_phone_a_wide_table_scrolls_beside_its_names(opened: Opened) -> None:
     page = opened("audit").page
     page.set_viewport_size({"width": 390, "height": 900})
-    page.select_option("#sessions .by select", label="calls")
-    card = page.locator("#sessions tbody tr").first
-    assert card.locator("td").nth(2).inner_text() == "50"
-    assert page.evaluate("getComputedStyle(document.querySelector('#sessions tbody tr')).display") == "grid"
+    left = "document.querySelector('#sessions tbody td:{}').getBoundingClientRect().left"
+    name, cost = page.evaluate(left.format("first-child")), page.evaluate(left.format("last-child"))
+    assert cost > 390
+    page.evaluate("document.querySelector('#sessions .scroll').scrollLeft = 2000")
+    assert page.evaluate(left.format("first-child")) == name
+    assert page.evaluate(left.format("last-child")) < 390
 
 
 def test_what_is_not_known_sorts_last_either_way(opened: Opened) -> None:
@@ -186,7 +208,7 @@ def test_a_table_filters_and_shows_more(opened: Opened) -> None:
 def test_the_pickers_change_what_is_drawn(opened: Opened) -> None:
     tab = opened("replay")
     page = tab.page
-    drawn = "document.querySelector('#layers svg').innerHTML"
+    drawn = "JSON.stringify(document.querySelector('#layers').plot.data)"
     before = page.evaluate(drawn)
     names = page.locator("#session option").all_inner_texts()
     assert len(names) == 4
@@ -210,52 +232,101 @@ def test_events_are_marked_where_they_happened(opened: Opened) -> None:
     page.select_option(
         "#session", label=page.locator("#session option", has_text="session-0003").inner_text()
     )
-    assert page.locator("#views path.event").count() == 2
+    marks = page.locator("#views .mark")
+    assert marks.all_inner_texts() == ["▲", "■"] or marks.all_inner_texts() == ["■", "▲"]
+    assert marks.first.get_attribute("title").endswith("34.7K → 20K")
+    assert page.locator("#views .keys li").count() == 2
 
 
 def test_a_cache_that_is_unkind_is_one_click_away(opened: Opened) -> None:
     tab = opened("replay")
     page = tab.page
     assert "real engine" in page.inner_text("#policies")
+    assert "real engine" in page.inner_text("#ranges")
     page.locator("#arm button").last.click()
     assert page.locator("#arm button").last.get_attribute("aria-pressed") == "true"
     assert "real engine" not in page.inner_text("#policies")
-    page.locator("#kind button").last.click()
-    assert "did not play" in page.inner_text("#ranges")
+    assert "real engine" not in page.inner_text("#ranges")
 
 
 def test_a_legend_hides_and_shows_a_line(opened: Opened) -> None:
     page = opened("replay").page
-    lines = page.locator("#cumulated path.line")
-    before = lines.count()
-    key = page.locator("#cumulated-legend button", has_text="never")
+    shown = "document.querySelector('#cumulated').plot.series.filter(each => each.show).length"
+    before = page.evaluate(shown)
+    key = page.locator("#cumulated .u-legend button", has_text="never")
     key.click()
-    assert lines.count() == before - 1
+    assert page.evaluate(shown) == before - 1
+    assert key.get_attribute("aria-pressed") == "false"
     page.keyboard.press("Enter")
-    assert lines.count() == before
+    assert page.evaluate(shown) == before
+    assert key.get_attribute("aria-pressed") == "true"
+
+
+def test_what_is_hidden_in_a_stack_leaves_no_gap(opened: Opened) -> None:
+    page = opened("replay").page
+    edges = "document.querySelector('#layers').plot.data.slice(1).map(each => each.at(-1))"
+    summarised, elided, written, read = page.evaluate(edges)
+    assert summarised > elided > written > read > 0
+    page.locator("#layers .u-legend button", has_text="elided").click()
+    assert page.evaluate(edges) == [summarised - elided + written, written, written, read]
 
 
 def test_the_pointer_reads_exact_numbers(opened: Opened) -> None:
     page = opened("audit").page
-    page.locator("#savings").scroll_into_view_if_needed()
-    box = page.locator("#savings").bounding_box()
-    page.mouse.move(box["x"] + 200, box["y"] + 15)
     paid = audit_of(40).total.figures.cost or 0
-    assert f"${paid / DOLLAR:.4f}" in page.inner_text(".tip.shown")
+    read = page.locator("#days .u-legend tr").first
+    assert read.inner_text() == f"${paid / DOLLAR:.4f} in all"
+    box = page.locator("#days .u-over").bounding_box()
+    page.mouse.move(box["x"] + 3, box["y"] + 15)
+    assert read.inner_text() == f"{day_of(START + DAY)}: $1.0000 in all"
     page.mouse.move(0, 0)
-    assert page.locator(".tip.shown").count() == 0
+    assert read.inner_text() == f"${paid / DOLLAR:.4f} in all"
 
 
 def test_the_keyboard_reads_every_chart(opened: Opened) -> None:
     page = opened("replay").page
     for chart in CHARTS["replay"]:
-        page.focus(f"#{chart}")
+        over = page.locator(f"#{chart} .u-over")
+        over.focus()
+        page.keyboard.press("Home")
+        first = over.get_attribute("aria-valuetext")
         page.keyboard.press("ArrowRight")
-        first = page.inner_text(".tip.shown")
+        assert over.get_attribute("aria-valuenow") == "1"
         page.keyboard.press("End")
-        assert page.inner_text(".tip.shown") != first, chart
-        page.keyboard.press("Escape")
-        assert page.locator(".tip.shown").count() == 0
+        assert over.get_attribute("aria-valuetext") != first, chart
+        assert over.get_attribute("aria-valuenow") == over.get_attribute("aria-valuemax")
+
+
+def test_a_click_on_a_line_chooses_its_policy(opened: Opened) -> None:
+    page = opened("replay").page
+    over = page.locator("#spent .u-over")
+    over.scroll_into_view_if_needed()
+    end = """() => {
+        const { plot } = document.querySelector("#spent");
+        const line = plot.series.findIndex(each => each.label?.textContent === "claude-code");
+        return [plot.valToPos(plot.data[0].at(-1), "x"), plot.valToPos(plot.data[line].at(-1), "y")];
+    }"""
+    x, y = page.evaluate(end)
+    box = over.bounding_box()
+    page.mouse.move(box["x"] + x - 9, box["y"] + y)
+    page.mouse.move(box["x"] + x - 2, box["y"] + y)
+    page.mouse.down()
+    page.mouse.up()
+    assert page.input_value("#policy") == "claude-code"
+    assert page.inner_text("#layers-title").endswith("claude-code")
+
+
+def test_the_values_of_a_chart_are_there_as_a_table(opened: Opened) -> None:
+    page = opened("replay").page
+    page.select_option(
+        "#session", label=page.locator("#session option", has_text="session-0003").inner_text()
+    )
+    page.locator("#views summary").click()
+    rows = page.locator("#views details tbody tr")
+    assert rows.first.locator("td").all_inner_texts()[:2] == ["call 1", "20,000"]
+    page.locator("#views .more").click()
+    assert rows.count() == 120
+    assert rows.nth(50).locator("td").first.inner_text() == "call 51 · summary: 34.7K → 20K"
 
 
 @NAMES
@@ -278,4 +349,4 @@ def test_thousands_of_sessions_open_fast(opened: Opened) -> None:
     tab = opened("audit of many")
     took = tab.number("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd")
     assert took < 5_000
-    assert 0 < tab.page.locator("#days rect.column").count() <= 120 * 8
+    assert 0 < tab.number("document.querySelector('#days').plot.data[0].length") < 5_000 / 28

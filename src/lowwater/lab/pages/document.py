@@ -131,8 +131,16 @@ def _start(day: str, unit: Unit) -> str:
 
 # The page
 
-_STYLES = ("colours.css", "layout.css", "controls.css", "charts.css", "tables.css", "media.css")
-_SHARED = ("base.js", "frame.js", "lines.js", "areas.js", "labels.js", "marks.js", "table.js", "theme.js")
+_STYLES = (
+    "colours.css",
+    "layout.css",
+    "controls.css",
+    "tables.css",
+    "uplot/uPlot.min.css",
+    "charts.css",
+    "media.css",
+)
+_SHARED = ("uplot/uPlot.iife.min.js", "base.js", "table.js", "chart.js", "theme.js")
 _OWN: Mapping[str, tuple[str, ...]] = {"audit": ("audit.js",), "replay": ("timelines.js", "replay.js")}
 _NANO_DOLLARS = 1_000_000
 """One dollar per million tokens, in the unit of prices: nano-dollars per 1,000 tokens."""
@@ -169,7 +177,7 @@ def render_page(document: HtmlDocument) -> str:
     """Return the page as HTML."""
     style = "\n".join(map(asset, _STYLES))
     parts = map(asset, (*_SHARED, *_OWN[document.report]))
-    script = "\n".join(["(() => {", '"use strict";', *parts, "})();"])
+    script = "\n".join([f"/*\n{asset('uplot/LICENSE')}*/", "(() => {", '"use strict";', *parts, "})();"])
     texts = {name: escape(text) for name, text in document.texts.items()}
     return Template(asset("page.html")).substitute(
         title=escape(f"Lowwater {document.report} · {utc_day(document.made_at)}"),
@@ -223,22 +231,21 @@ def _tile(tile: Tile) -> str:
 def _prices(models: Sequence[Model]) -> str:
     if not models:
         return ""
-    names = ("input", "cache read", "cache write", "output", "as of")
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("model", *names))
-    rows = "".join(_price_row(model, names) for model in models)
+    names = ("model", "input", "cache read", "cache write", "output", "as of")
+    head = "".join(f'<th scope="col">{name}</th>' for name in names)
+    rows = "".join(map(_price_row, models))
     return (
         "<h3>Prices, in dollars per million tokens</h3>"
-        f'<table aria-label="Prices"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+        f'<div class="scroll"><table aria-label="Prices"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
     )
 
 
-def _price_row(model: Model, names: Sequence[str]) -> str:
+def _price_row(model: Model) -> str:
     found = model.prices
     each = (found.input, found.cache_read, found.cache_write, found.output) if found else ()
     said = [_price(price) for price in each] or ["unknown"] * 4
-    cells = zip(names, (*said, model.as_of or "unknown"), strict=True)
-    named = "".join(f'<td data-name="{name}">{escape(text)}</td>' for name, text in cells)
-    return f"<tr><td>{escape(model.name)}</td>{named}</tr>"
+    cells = (model.name, *said, model.as_of or "unknown")
+    return f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in cells)}</tr>"
 
 
 def _price(price: int) -> str:

@@ -555,7 +555,7 @@ def _texts(report: ReplayReport, data: ReplayData) -> dict[str, str]:
         "ranges_says": (
             f"Compaction matters in {matter:,} of {counted(done, 'session')}: without it they cost more than {MATTERS:.2f} times the "
             "optimum. The dot is the mean over these, the band reaches to the 95th percentile, the thin line to the worst "
-            "session (with an arrow: beyond the scale). Filled dots have the optimum's own actions and cannot cost less than 1; hollow ones have others."
+            "session (with an arrow: beyond the scale); the last column is over all sessions. Filled dots have the optimum's own actions and cannot cost less than 1; hollow ones have others."
         ),
         "cumulated_says": (
             f"Rework included, over {counted(compared, 'session')}, from the shortest to the longest: what long sessions add is on the right.{left}"

@@ -1,94 +1,82 @@
 // The audit: dollars by day and model, where they went, misses by cause, what could be saved, sessions, models.
 
-const known = (rows, value) => rows.filter((each) => value(each) !== null && value(each) !== undefined);
-
 function showPeriods() {
   const { unit, starts, spent } = data.periods;
   if (!starts.length) return nothing(part("days"), "No call has both a time and a price.");
-  const layers = spent.map((each, index) => ({ name: each.model, look: { hue: index + 1 }, ys: each.cost }));
   const name = (start) => (unit === "month" ? start.slice(0, 7) : start.slice(5));
   const title = (start) =>
     unit === "day" ? start : unit === "week" ? `Week from ${start}` : start.slice(0, 7);
-  return columns(part("days"), part("days-legend"), {
+  const total = (index) => sum(spent.map((each) => each.cost[index]));
+  const series = spent.map((each, index) => ({
+    name: each.model,
+    ys: each.cost,
+    colour: `var(--hue-${index + 1})`,
+  }));
+  return chart(part("days"), {
     label: `Dollars by ${unit} and model`,
-    names: starts.map(name),
-    titles: starts.map(title),
-    layers,
+    kind: "columns",
+    xs: starts.map((_start, index) => index),
+    series: series.reverse(),
+    title: (index) => `${title(starts[index])}: ${exactly(total(index))} in all`,
+    whole: `${exactly(sum(spent.flatMap((each) => each.cost)))} in all`,
+    baseSaid: (index) => (starts[index] ? name(starts[index]) : ""),
     said: roundly,
     told: exactly,
-    total: "in all",
   });
 }
 
 function showSpending() {
-  const total = data.spending.reduce((sum, each) => sum + each.cost, 0);
+  const rows = data.spending;
+  const total = sum(rows.map((each) => each.cost));
   if (!total) return nothing(part("spending"), "No call has a known price.");
-  return bars(part("spending"), {
-    label: "Dollars by kind of token",
-    bars: data.spending.map((each) => ({
-      name: each.name,
-      value: each.cost,
-      said: `${dollars(each.cost)} · ${share(each.cost / total)}`,
-      look: { hue: 1 },
-      rows: [
-        [null, "dollars", exactly(each.cost)],
-        [null, "tokens", counted(each.tokens)],
-        [null, "of all dollars", share(each.cost / total)],
-      ],
-    })),
+  return table(part("spending"), {
+    caption: "Dollars by kind of token",
+    rows: rows.map((each) => ({ ...each, share: each.cost / total })),
+    sort: ["cost", true],
+    columns: [
+      { key: "name", name: "kind", text: true },
+      bars("cost", rows, () => 1),
+      { key: "cost", name: "cost", said: dollars },
+      { key: "share", name: "share", said: share },
+      { key: "tokens", name: "tokens", said: tokens },
+    ],
   });
 }
 
 function showMisses() {
-  const found = data.causes.filter((each) => each.misses);
-  if (!found.length) return nothing(part("misses"), "Every call read all it could from the cache.");
-  const priced = known(found, (each) => each.cost);
-  if (priced.length)
-    bars(part("misses"), {
-      label: "Dollars of cache misses by cause",
-      bars: priced.map((each) => ({
-        name: each.name,
-        value: each.cost,
-        said: dollars(each.cost),
-        look: { hue: each.is_loss ? 2 : 8 },
-        rows: [
-          [null, "dollars beyond reading", exactly(each.cost)],
-          [null, "calls", counted(each.misses)],
-          [null, "tokens not read", counted(each.tokens)],
-        ],
-      })),
-    });
-  return table(part("misses-table"), {
+  const rows = data.causes.filter((each) => each.misses);
+  if (!rows.length) return nothing(part("misses"), "Every call read all it could from the cache.");
+  return table(part("misses"), {
     caption: "Misses by cause",
-    rows: found,
+    rows,
     sort: ["cost", true],
-    first: 20,
     columns: [
       { key: "name", name: "cause", text: true, cell: (row) => titled(row.name, row.means) },
-      { key: "misses", name: "calls", said: counted },
-      { key: "tokens", name: "tokens", said: tokens },
+      bars("cost", rows, (row) => (row.is_loss ? 2 : 8)),
       { key: "cost", name: "cost", said: dollars },
+      { key: "misses", name: "calls", said: counted },
+      { key: "tokens", name: "tokens", said: tokens, hint: "Tokens that were not read from the cache" },
     ],
   });
 }
 
 function showSavings() {
-  if (!data.savings.length)
-    return nothing(part("savings"), "Nothing was estimated; the reason stands above.");
-  const paid = data.savings[0].cost;
-  const compared = (each) =>
-    each.is_estimated
-      ? [[null, each.cost < paid ? "less than paid" : "more than paid", exactly(Math.abs(paid - each.cost))]]
-      : [];
-  return bars(part("savings"), {
-    label: "What the same sessions would have cost",
-    bars: data.savings.map((each) => ({
-      name: each.name,
-      value: each.cost,
-      said: dollars(each.cost),
-      look: { hue: each.is_ours ? 1 : 8 },
-      rows: [[null, each.is_estimated ? "estimated" : "paid", exactly(each.cost)], ...compared(each)],
-    })),
+  const rows = data.savings;
+  if (!rows.length) return nothing(part("savings"), "Nothing was estimated; the reason stands above.");
+  const paid = rows[0].cost;
+  const beside = (row) =>
+    row.is_estimated ? `${row.cost < paid ? "−" : "+"}${dollars(Math.abs(row.cost - paid))}` : "–";
+  return table(part("savings"), {
+    caption: "What the same sessions would have cost",
+    rows: rows.map((each, order) => ({ ...each, order, more: each.cost - paid })),
+    sort: ["order", false],
+    kind: (row) => (row.is_ours ? "ours" : ""),
+    columns: [
+      { key: "name", name: "policy", text: true },
+      bars("cost", rows, (row) => (row.is_ours ? 1 : 8)),
+      { key: "cost", name: "cost", said: dollars },
+      { key: "more", name: "beside paid", cell: beside },
+    ],
   });
 }
 

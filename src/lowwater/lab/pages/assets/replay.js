@@ -1,14 +1,18 @@
 // The replay: every policy beside the optimum, the frontier, dollars over the sessions, and the tables of both.
 
-const DASHES = [null, "7 3", "2 3", "9 3 2 3"];
-const OURS = "rent-or-buy";
+const DASHES = ["solid", "dashed", "dotted"];
 const looks = new Map();
 for (const policy of data.arms.flatMap((arm) => arm.policies)) {
-  const others = [...looks.values()].filter((each) => !each.strong && !each.bound).length;
+  const others = [...looks.values()].filter((each) => each.kind).length;
   if (looks.has(policy.name)) continue;
-  if (policy.is_optimum) looks.set(policy.name, { hue: 8, bound: true });
+  if (policy.is_optimum) looks.set(policy.name, { colour: "var(--ink)", dash: "dashed", isBound: true });
   else if (policy.is_ours)
-    looks.set(policy.name, { hue: 1, strong: true, dash: policy.kind === "full" ? "3 2" : null });
+    looks.set(policy.name, {
+      hue: 1,
+      isBold: true,
+      width: 3.2,
+      dash: policy.kind === "full" ? "dotted" : "solid",
+    });
   else
     looks.set(policy.name, {
       kind: policy.kind,
@@ -16,45 +20,46 @@ for (const policy of data.arms.flatMap((arm) => arm.policies)) {
       dash: DASHES[Math.floor(others / 7) % DASHES.length],
     });
 }
-const look = (name) => looks.get(name) ?? { hue: 8 };
-const chosen = { arm: 0, which: "matters", kind: "course", recall: "reach" };
+const look = (name) => {
+  const found = looks.get(name) ?? { hue: 8 };
+  return { colour: `var(--hue-${found.hue})`, ...found };
+};
+const chosen = { arm: 0, recall: "reach" };
 const arm = () => data.arms[chosen.arm];
 const played = () => arm().policies.filter((each) => !each.is_optimum);
 
-const policyRows = (each) => [
-  [null, "cost with rework", exactly(each.with_rework)],
-  [null, "cost without", exactly(each.cost)],
-  [null, "÷ optimum where it matters", times(each.mean)],
-  [null, "95th percentile", times(each.p95)],
-  [null, "worst", times(each.worst)],
-  [null, "÷ optimum, all sessions", times(each.summed)],
-  [null, "in view", share(each.in_view)],
-  [null, "or one recall away", each.reach === null ? "not measured" : share(each.reach)],
-  ...(each.unfit ? [[null, "sessions it did not fit", counted(each.unfit)]] : []),
-];
+/** A policy's cost beside the optimum's: a dot at the mean, a band to the 95th percentile, a line to the worst. */
+function range(rows, row) {
+  const mean = (each) => each.mean ?? each.summed;
+  const low = Math.min(1, ...rows.map(mean));
+  const high = Math.max(1.1, ...rows.map((each) => Math.max(mean(each), each.p95 ?? 0) * 1.02));
+  const at = (value) => (Math.min(value ?? mean(row), high) - low) / (high - low);
+  const { hue } = look(row.name);
+  return track(
+    { kind: "one", hue, from: at(1) },
+    { kind: row.worst > high ? "thin beyond" : "thin", hue, from: at(mean(row)), to: at(row.worst) },
+    { kind: "band", hue, from: at(mean(row)), to: at(row.p95) },
+    { kind: row.is_bounded ? "dot" : "dot hollow", hue, from: at(mean(row)) },
+  );
+}
 
 function showRanges() {
-  const ofKind = played().filter((each) => each.kind === chosen.kind);
-  const ratio = (each) =>
-    chosen.which === "matters" ? [each.mean, each.p95, each.worst] : [each.summed, null, null];
-  const rows = ofKind
-    .filter((each) => ratio(each)[0] !== null)
-    .map((each) => {
-      const [mean, p95, worst] = ratio(each);
-      return {
-        name: each.name,
-        look: { ...look(each.name), hollow: !each.is_bounded },
-        mean,
-        p95,
-        worst,
-        rows: policyRows(each),
-      };
-    });
-  if (!ofKind.length) return nothing(part("ranges"), "The real engine did not play with this cache.");
+  const rows = played().filter((each) => isKnown(each.summed));
   if (!rows.length) return nothing(part("ranges"), "No session has an optimum to compare with.");
-  return ranges(part("ranges"), {
-    label: "Cost divided by the optimum, by policy",
-    rows: rows.sort((one, other) => one.mean - other.mean),
+  return table(part("ranges"), {
+    caption: "Cost divided by the optimum, by policy",
+    rows,
+    sort: [rows.some((each) => isKnown(each.mean)) ? "mean" : "summed", false],
+    first: 40,
+    kind: policyKind,
+    columns: present(rows, [
+      { key: "name", name: "policy", text: true },
+      { key: "", name: "", cell: (row) => range(rows, row) },
+      { key: "mean", name: "mean", said: times, hint: "Over the sessions where compaction matters" },
+      { key: "p95", name: "p95", said: times },
+      { key: "worst", name: "worst", said: times },
+      { key: "summed", name: "all", said: times, hint: "Σ cost with rework ÷ Σ optimum over all sessions" },
+    ]),
   });
 }
 
@@ -65,8 +70,10 @@ function showFrontier() {
       .map((each) => each.policy),
   );
   const shown = played().filter((each) => each.kind === "full" || !byEngine.has(each.policy));
-  const height = (each) => (chosen.recall === "reach" ? (each.reach ?? each.in_view) : each.in_view);
-  const found = shown.filter((each) => each.with_rework !== null && height(each) !== null && !each.unfit);
+  const kept = (each) => (chosen.recall === "reach" ? (each.reach ?? each.in_view) : each.in_view);
+  const found = shown
+    .filter((each) => each.with_rework !== null && kept(each) !== null && !each.unfit)
+    .sort((one, other) => one.with_rework - other.with_rework);
   if (!found.length)
     return nothing(
       part("frontier"),
@@ -78,20 +85,47 @@ function showFrontier() {
     "Filled: played by the real engine, with recall measured. Hollow: played in numbers; what left the view counts as gone.",
     unfit.length ? `Not shown, because some sessions did not fit under it: ${unfit.join(", ")}.` : "",
   ].join(" ");
-  return points(part("frontier"), {
+  const low = lowest(found.map(kept));
+  const points = found.map((each, at) => ({
+    name: each.name,
+    mark: kept(each) < low ? `${each.policy} ↓ ${share(kept(each))}` : each.policy,
+    ys: found.map((_each, index) => (index === at ? Math.max(kept(each), low) : null)),
+    dot: { size: look(each.name).isBold ? 16 : 11, isHollow: each.reach === null },
+    ...look(each.name),
+  }));
+  const edge = found.map((_each, at) => Math.max(low, ...found.slice(0, at + 1).map(kept)));
+  return chart(part("frontier"), {
     label: "Cost and recall of each policy",
+    kind: "points",
+    xs: found.map((each) => each.with_rework),
+    series: [{ name: "nothing is cheaper and better", ys: edge, colour: "var(--soft)", width: 1 }, ...points],
+    marks: best && best.with_rework !== null ? [{ x: best.with_rework, name: "optimum" }] : [],
+    range: [low, 1 + (1 - low) * 0.03],
+    height: 460,
     base: "dollars, rework included",
-    bound: best && best.with_rework !== null ? { x: best.with_rework, name: "optimum" } : null,
-    points: found.map((each) => ({
-      name: each.policy,
-      title: each.name,
-      x: each.with_rework,
-      y: height(each),
-      look: { ...look(each.name), hollow: each.reach === null },
-      rows: policyRows(each),
-    })),
+    baseSaid: roundly,
+    said: (value) => `${Math.round(100 * value)} %`,
+    told: () => "",
+    whole: "",
+    title: (index) =>
+      `${found[index].name}: ${exactly(found[index].with_rework)}, ${share(kept(found[index]))} ${chosen.recall === "reach" ? "within reach" : "in view"}`,
   });
 }
+
+/** Where a scale of shares begins: below all of them, but for a few that lie far below the others. */
+function lowest(shares) {
+  const sorted = [...shares].sort((one, other) => one - other);
+  const jump = sorted.findIndex(
+    (each, index) => index && index <= sorted.length / 4 && each - sorted[index - 1] > 0.25,
+  );
+  return Math.max(0, Math.floor((sorted[Math.max(0, jump)] - 0.05) * 20) / 20);
+}
+
+/** The lines of policies, the highest at the end first; ours is drawn over the others. */
+const policyLines = (all, ys) =>
+  all
+    .map((each) => ({ name: each.name, ys: ys(each), ...look(each.name) }))
+    .sort((one, other) => (one.isBold ?? 0) - (other.isBold ?? 0) || other.ys.at(-1) - one.ys.at(-1));
 
 function showCumulated() {
   const { steps, cumulated } = arm();
@@ -100,11 +134,11 @@ function showCumulated() {
       part("cumulated"),
       "There are too few sessions to add up; their dollars are below, call by call.",
     );
-  const series = cumulated.map((each) => ({ name: each.name, look: look(each.name), ys: each.cost }));
-  return lines(part("cumulated"), part("cumulated-legend"), {
+  return chart(part("cumulated"), {
     label: "Cumulative dollars by policy over the sessions",
+    kind: "lines",
     xs: steps,
-    series,
+    series: policyLines(cumulated, (each) => each.cost),
     base: "sessions, from the shortest to the longest",
     baseSaid: counted,
     said: roundly,
@@ -114,10 +148,9 @@ function showCumulated() {
   });
 }
 
+/** The columns in which some row has a value. */
 const present = (rows, all) =>
-  all.filter((each) =>
-    rows.some((row) => row[each.key] !== null && row[each.key] !== undefined && row[each.key] !== 0),
-  );
+  all.filter(({ key }) => !key || rows.some((row) => isKnown(row[key]) && row[key] !== 0));
 const policyKind = (row) => (row.is_optimum ? "bound" : row.is_ours ? "ours" : "");
 
 function showPolicies() {
@@ -132,20 +165,6 @@ function showPolicies() {
       { key: "name", name: "policy", text: true, cell: (row) => titled(row.name, row.about) },
       { key: "with_rework", name: "cost with rework", said: dollars },
       { key: "cost", name: "without", said: dollars, hint: "Calls and summaries, without rework" },
-      {
-        key: "summed",
-        name: "÷ optimum",
-        said: times,
-        hint: "Σ cost with rework ÷ Σ optimum over all sessions",
-      },
-      {
-        key: "mean",
-        name: "where it matters",
-        said: times,
-        hint: "Mean of cost ÷ optimum over the sessions where compaction matters",
-      },
-      { key: "p95", name: "p95", said: times },
-      { key: "worst", name: "worst", said: times },
       { key: "in_view", name: "in view", said: share, hint: "Of what later calls used again" },
       { key: "reach", name: "or one recall", said: share },
       { key: "mean_view", name: "mean view", said: tokens },
@@ -238,9 +257,7 @@ function showArm() {
   [showRanges, showFrontier, showCumulated, showPolicies].forEach((show) => show());
 }
 
-/** A choice with its name before it, left out where there is nothing to choose. */
 function ask(id, key, name, options, show) {
-  part(id).hidden = options.length < 2;
   choice(part(id), name, options, chosen[key], (value) => {
     chosen[key] = value;
     show();
@@ -252,12 +269,6 @@ function showReplay() {
     return document.querySelectorAll("main > section:not(:last-of-type), .only").forEach((each) => {
       each.hidden = true;
     });
-  const kinds = [
-    ["course", "played in numbers"],
-    ["full", "played by the real engine"],
-  ].filter(([kind]) => data.arms[0].policies.some((each) => each.kind === kind && !each.is_optimum));
-  chosen.kind = kinds[0]?.[0] ?? "course";
-  if (!data.arms[0].policies.some((each) => !each.is_optimum && each.mean !== null)) chosen.which = "all";
   ask(
     "arm",
     "arm",
@@ -265,17 +276,6 @@ function showReplay() {
     data.arms.map((each, index) => [index, `Cache ${ARMS[each.name] ?? each.name}`]),
     showArm,
   );
-  ask(
-    "which",
-    "which",
-    "Sessions",
-    [
-      ["matters", "where compaction matters"],
-      ["all", "all sessions, summed"],
-    ],
-    showRanges,
-  );
-  ask("kind", "kind", "Played", kinds, showRanges);
   ask(
     "recall",
     "recall",

@@ -2,14 +2,14 @@
 
 const theme = part("theme");
 const isDark = () =>
-  (document.documentElement.dataset.theme ??
-    (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
-const sayTheme = () => {
+  (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+function sayTheme() {
   theme.textContent = isDark() ? "Light" : "Dark";
   theme.setAttribute("aria-label", isDark() ? "Change to light colours" : "Change to dark colours");
-};
+  hosts.forEach((host) => host.plot?.redraw(false));
+}
 theme.addEventListener("click", () => {
-  document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+  root.dataset.theme = isDark() ? "light" : "dark";
   sayTheme();
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", sayTheme);
