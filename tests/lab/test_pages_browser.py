@@ -122,6 +122,8 @@ def test_nothing_is_wider_than_the_screen(opened: Opened, name: str) -> None:
     for width in (320, 390, 800, 1_000, 2_000):
         tab.page.set_viewport_size({"width": width, "height": 900})
         tab.page.wait_for_function(f"innerWidth === {width}")
+        fits = "[...document.querySelectorAll('.chart')].every(each => each.plot.width <= each.clientWidth)"
+        tab.page.wait_for_function(fits)
         assert tab.number("document.documentElement.scrollWidth") <= width
 
 

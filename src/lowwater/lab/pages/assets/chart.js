@@ -22,14 +22,14 @@ const sizeOf = (plot, width) => ({
 });
 
 /**
- * Draw a chart in `host`, which keeps its uPlot as `host.plot`.
+ * Draw a chart in `host`, which keeps its uPlot as `host.plot` and the names of hidden series in `host.off`.
  *
  * `plot`: `label`; `xs` in ascending order; `title(index)` in words; `said` and `told`: values short and exact;
  * `whole`: what the sums of all values are called, shown instead of the last values while the cursor is elsewhere;
  * `base` and `baseSaid`: the name and the values of the axis below; `height`; `range` of the values.
- * `host.off` has the names of hidden series. `series`: each `name`, `ys` (null where it has no value), `colour`, `width`, `dash`, `isBold`, and `dot` for points
- * that no line joins (`size`, `isHollow`).
- * `kind`: "lines", "steps" (a value holds until the next), "areas" or "columns" (stacked, the first series on top), "points".
+ * `kind`: "lines", "steps" (a value holds until the next), "areas" or "columns" (stacked, the first on top), "points".
+ * `series`: each `name`, `ys` (null where it has no value), `colour`, `width`, `dash`, `isBold`, `fill` of an area, and
+ * for a point `dot` (`size`, `isHollow`) and `mark`, a shorter name. A threshold is a series of one value, dashed.
  * `marks`: vertical lines at an `x`, each with a `name` and, for an event, its `kind` and what is `said` about it.
  * `sync`: charts with the same word share their cursor. `onpick(name)` is called when the line of a series is clicked.
  */
@@ -209,7 +209,7 @@ function chart(host, plot) {
       cursor: {
         y: false,
         points: { show: !isStacked && !isPoints, size: 8 },
-        focus: { prox: isStacked || isPoints ? -1 : 12 },
+        focus: { prox: isStacked || isPoints ? -1 : 12, dist: nearPointer },
         drag: { x: !isPoints, dist: 5 },
         sync: plot.sync ? { key: plot.sync, scales: ["x", null], setSeries: false } : undefined,
       },
@@ -250,6 +250,9 @@ function chart(host, plot) {
 
 const fit = (host) => host.clientWidth && Math.floor(host.clientWidth) !== host.plot?.width && host.fit();
 
+/** How far the pointer is from a line; a cursor that the keyboard or another chart moves is near none. */
+const nearPointer = (u, _series, _index, y, pointer) => (u.over.matches(":hover") ? y - pointer : Infinity);
+
 /** Room beside the first and the last value of a base. */
 function baseRange(kind, low, high) {
   const room = { columns: 0.5, points: (high - low) * 0.1 || high * 0.1 || 1 }[kind] ?? 0;
@@ -289,12 +292,13 @@ function inATable(plot, title) {
 function namesOfLines(u, series) {
   const [gap, ratio] = [15 * uPlot.pxRatio, uPlot.pxRatio];
   const x = u.bbox.left + u.bbox.width;
+  const last = u.series[0].idxs[1];
   const ends = series
-    .filter((_each, index) => u.series[index + 1].show)
+    .filter((each, index) => u.series[index + 1].show && isKnown(each.ys[last]))
     .map((each) => ({
       name: short(each.name, 22),
       isBold: each.isBold,
-      from: { x, y: u.valToPos(each.ys.at(-1), "y", true) },
+      from: { x, y: u.valToPos(each.ys[last], "y", true) },
     }))
     .sort((one, other) => one.from.y - other.from.y);
   let free = u.bbox.top + u.bbox.height;
