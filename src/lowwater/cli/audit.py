@@ -16,9 +16,8 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.cli.command import INTERRUPTED, noting_interrupts, say
-from lowwater.cli.stored_sessions import net, page_width, print_json, print_page
-from lowwater.cli.tables import Plot, bar, draw_plot
+from lowwater.cli.command import INTERRUPTED, AsJson, noting_interrupts, say
+from lowwater.cli.tables import Plot, bar, draw_plot, net, page_width, print_json, print_page
 from lowwater.cli.wording import (
     CAUSE_WORDS,
     SPENDING_WORDS,
@@ -93,23 +92,17 @@ def audit(
     *,
     by: Annotated[GroupBy, typer.Option(help="Group the table by this.")] = "model",
     since: Annotated[
-        str,
-        typer.Option(
-            metavar="WHEN",
-            help="Only calls since then: 30d, 2w, or a day such as 2026-11-01.",
-            show_default=False,
-        ),
+        str, typer.Option(metavar="WHEN", help="Only calls since then: 30d, 2w, or a day such as 2026-11-01.")
     ] = "",
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Read every file again, and cache no results.")
     ] = False,
     html: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Also write an HTML page to this file.", show_default=False),
+        Path | None, typer.Option(metavar="FILE", help="Also write an HTML page to this file.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
+    json: AsJson = False,
 ) -> None:
-    """Show what recorded sessions cost, and what compaction would have saved.
+    """Show what recorded sessions cost, and what could be saved.
 
     Reads the logs of Claude Code, Codex and other agents; the format is
     detected from the content. Costs are computed from the list prices of the

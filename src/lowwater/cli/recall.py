@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rich.padding import Padding
 from rich.text import Text
 
-from lowwater.cli.command import say
+from lowwater.cli.command import AsJson, say
 from lowwater.cli.stored_sessions import (
     StoreAddress,
     command_line,
@@ -19,11 +19,9 @@ from lowwater.cli.stored_sessions import (
     find_session,
     open_kept,
     opened_store,
-    page_width,
     print_command,
-    print_json,
-    print_page,
 )
+from lowwater.cli.tables import page_width, print_json, print_page
 from lowwater.cli.wording import fitted, on_one_line, printable
 from lowwater.core.ledger import Ledger
 from lowwater.core.recall.recalled import (
@@ -177,27 +175,23 @@ def recall(
         ),
     ],
     words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="WORDS…|HANDLE", help="Words to look for, or a handle.", show_default=False),
+        list[str] | None, typer.Argument(metavar="WORDS…|HANDLE", help="Words to look for, or a handle.")
     ] = None,
     *,
     around: Annotated[
         int, typer.Option(metavar="N", min=0, max=50, help="Messages to show before and after.")
     ] = 1,
     limit: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, help=f"Show at most so many; {_LIMIT} for words.", show_default=False
-        ),
+        int | None, typer.Option(metavar="N", min=1, help=f"Show at most so many; {_LIMIT} for words.")
     ] = None,
     expand: Annotated[
         bool, typer.Option("--expand", help="Show whole messages instead of a line of each.")
     ] = False,
     everywhere: Annotated[bool, typer.Option("--all", help="Search all sessions.")] = False,
     store: StoreAddress = "",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
+    json: AsJson = False,
 ) -> None:
-    """Find messages of a session, including those no longer in view, and read them in full.
+    """Find messages of a session, including those no longer in view.
 
     Words find the messages that contain most of them, shown with their
     neighbours and sizes in tokens. A handle such as lw:412, as found in

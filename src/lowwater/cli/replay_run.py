@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lowwater.cli.command import INTERRUPTED, noting_interrupts, say
-from lowwater.cli.stored_sessions import page_width, print_json, print_page
+from lowwater.cli.tables import page_width, print_json, print_page
 from lowwater.cli.wording import amount, figure, from_the_end, on_one_line, printable, share, short
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput, BadSetting

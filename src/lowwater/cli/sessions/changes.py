@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from lowwater.adapters.settings import load_settings
-from lowwater.cli.command import FAILED, say
+from lowwater.cli.command import FAILED, AsJson, say
 from lowwater.cli.stored_sessions import (
     StoreAddress,
     command_line,
@@ -21,11 +21,10 @@ from lowwater.cli.stored_sessions import (
     named,
     opened_store,
     print_command,
-    print_json,
-    print_lines,
     quoted,
     several,
 )
+from lowwater.cli.tables import print_json, print_lines
 from lowwater.cli.wording import ago, moment, on_one_line, read_since
 from lowwater.core.ledger import Ledger
 from lowwater.core.stored import Listed
@@ -38,14 +37,11 @@ from lowwater.session.repository import SessionRepository
 
 # What the commands share
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Redact = Annotated[
     bool | None,
     typer.Option(
-        "--redact/--no-redact",
-        help="Redact secrets (keys, tokens); default: the setting privacy.redact.",
-        show_default=False,
+        "--redact/--no-redact", help="Redact secrets (keys, tokens); default: the setting privacy.redact."
     ),
 ]
 NewFile = Annotated[Path, typer.Argument(metavar="FILE", help="A file that does not exist yet.")]
@@ -118,16 +114,10 @@ def delete(
 def prune(
     *,
     older_than: Annotated[
-        str,
-        typer.Option(
-            metavar="AGE|DATE", help="An age (30d, 12h, 2w) or a day (2026-11-01).", show_default=False
-        ),
+        str, typer.Option(metavar="AGE|DATE", help="An age (30d, 12h, 2w) or a day (2026-11-01).")
     ],
     source: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="Only sessions from this source: cli, import, …", show_default=False
-        ),
+        str, typer.Option(metavar="NAME", help="Only sessions from this source: cli, import, …")
     ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be deleted.")] = False,
     yes: Yes = False,

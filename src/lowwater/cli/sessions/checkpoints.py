@@ -1,4 +1,4 @@
-"""`lowwater checkpoints`: lists and names the checkpoints of a stored session."""
+"""`lowwater sessions checkpoints`: lists and names the checkpoints of a stored session."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -9,17 +9,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.cli.stored_sessions import (
-    SessionName,
-    StoreAddress,
-    find_session,
-    open_kept,
-    opened_store,
-    page_width,
-    print_json,
-    print_page,
-)
-from lowwater.cli.tables import bar
+from lowwater.cli.command import AsJson
+from lowwater.cli.stored_sessions import SessionName, StoreAddress, find_session, open_kept, opened_store
+from lowwater.cli.tables import bar, page_width, print_json, print_page
 from lowwater.cli.wording import ago, moment, on_one_line
 from lowwater.core.turns.rewind import Checkpoint
 from lowwater.core.wording import counted
@@ -31,19 +23,18 @@ def checkpoints(
     name: SessionName,
     *,
     call_it: Annotated[
-        str,
-        typer.Option("--name", metavar="X", help="Give the present position this name.", show_default=False),
+        str, typer.Option("--name", metavar="X", help="Give the present position this name.")
     ] = "",
     store: StoreAddress = "",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
+    json: AsJson = False,
 ) -> None:
     """List the checkpoints of a session: before each compaction and rewind, and those with a name.
 
-    Each line has a number or a name for `lowwater rewind` and `lowwater diff`,
+    Each line has a number or a name for `lowwater rewind` and `lowwater sessions diff`,
     and the size of the view there, in tokens and messages.
 
-    lowwater checkpoints refactor-auth
-    lowwater checkpoints refactor-auth --name tests-pass
+    lowwater sessions checkpoints refactor-auth
+    lowwater sessions checkpoints refactor-auth --name tests-pass
     """
     with opened_store(store) as opened:
         session = open_kept(opened, find_session(opened, name))
