@@ -65,14 +65,7 @@ def paths(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]
         yield from paths(command, (*before, name)) if hasattr(command, "commands") else ()
 
 
-LONGER = {
-    ("config",): 160,
-    ("serve",): 110,
-    ("chat",): 60,
-    ("replay",): 60,
-    ("models", "presets"): 45,
-    ("sessions",): 48,
-}
+LONGER = {("config",): 160, ("serve",): 95, ("chat",): 55, ("replay",): 55, ("models", "presets"): 45}
 """Commands whose help takes more than a screen."""
 
 

@@ -665,7 +665,7 @@ def _explain(chat: Chat, _rest: str) -> Iterator[RenderableType]:
 
 
 def _efficiency_page(store: Store) -> Page:
-    """Yield the costs of all stored sessions with advice, as `lowwater efficiency` shows them."""
+    """Yield the costs of all stored sessions with advice, as `lowwater status --all` shows them."""
     accounts = accounts_of(store)
     if not accounts:
         yield Text("Nothing was said yet.")

@@ -19,8 +19,8 @@ from msgspec import inspect as types
 from typer.core import TyperCommand, TyperGroup
 
 from lowwater.adapters.settings import load_settings
-from lowwater.cli.wording import setting_text
-from lowwater.errors import LowwaterError, defect
+from lowwater.cli.wording import on_one_line, setting_text
+from lowwater.errors import BadInput, LowwaterError, defect
 from lowwater.session.plugins import policy_names
 from lowwater.settings.resolve import Setting, catalogue
 
@@ -109,6 +109,22 @@ def _unlabelled(params: list[Any]) -> list[Any]:
 def say(text: str) -> None:
     """Print a message on standard error, on one line."""
     sys.stderr.write(f"lowwater: {' '.join(text.split())}\n")
+
+
+def check_paths(paths: Iterable[Path]) -> None:
+    """Raise BadInput if a file or folder does not exist."""
+    for path in paths:
+        if not path.exists():
+            raise BadInput(f"{on_one_line(str(path), 200)} is not there")
+
+
+def write_page(place: Path, data: bytes) -> None:
+    """Write a report to a file and say so, or raise a BadInput that says why it cannot be written."""
+    try:
+        place.write_bytes(data)
+    except OSError as error:
+        raise BadInput(f"{on_one_line(str(place), 200)} cannot be written: {error.strerror}") from None
+    say(f"wrote {on_one_line(str(place), 200)}")
 
 
 @contextmanager

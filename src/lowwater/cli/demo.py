@@ -16,7 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.cli.tables import print_json
+from lowwater.cli.tables import figures_table, print_json
 from lowwater.core.api_calls import Usage
 from lowwater.core.events import Compaction
 from lowwater.core.formats.codec import as_message
@@ -352,11 +352,10 @@ def _print_bill(console: Console, watched: DemoRun, fixed: DemoRun, untouched: D
         (fixed, f"policy {_FIXED}, at half the window"),
         (untouched, "untouched, had it fitted"),
     )
-    table = Table(box=None, padding=(0, 0, 0, 2), header_style="bright_black")
-    table.add_column("", justify="right")
-    table.add_column("")
-    table.add_column("read from cache", justify="right")
-    table.add_column("in view when named again", justify="right")
+    table = figures_table(figures=("",))
+    table.add_column()
+    for title in ("read from cache", "in view when named again"):
+        table.add_column(title, justify="right")
     for played, name in rows:
         totals = played.session.status().totals
         cost = "price unknown" if totals.cost is None else money(totals.cost, "usd")

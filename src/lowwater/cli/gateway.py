@@ -58,7 +58,8 @@ OpenAiOption = Annotated[
     str, typer.Option(metavar="URL", help="The upstream for requests in OpenAI's formats.")
 ]
 MarksOption = Annotated[
-    Literal["client", "auto"], typer.Option(help="Cache marks: only the client's, or Lowwater's as well.")
+    Literal["client", "auto"],
+    typer.Option(metavar="client|auto", help="Cache marks: only the client's, or Lowwater's as well."),
 ]
 RecallOption = Annotated[bool, typer.Option("--recall", help="Give the model recall tools.")]
 ContinueOption = Annotated[
@@ -142,8 +143,10 @@ def _run_client(command: list[str], options: GatewayOptions, store: Store) -> in
 def serve(
     context: typer.Context,
     *,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="The port; 0 is any free one.")] = 4141,
+    host: Annotated[str, typer.Option(metavar="HOST", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, metavar="N", help="The port; 0 is any free one.")
+    ] = 4141,
     anthropic_upstream: AnthropicOption = "",
     openai_upstream: OpenAiOption = "",
     store: StoreAddress = "",
@@ -222,12 +225,11 @@ def serve(
     """Run the gateway for any client, or serve recall with --mcp.
 
     Point a client's base URL at it: its conversations are compacted when that
-    pays. Requests with nothing to compact pass through byte for byte. Messages are
-    stored once the provider has accepted them; API keys are passed on and
+    pays, and requests with nothing to compact pass through byte for byte.
+    Messages are stored once the provider has accepted them; API keys are
     neither stored nor logged. If LOWWATER_GATEWAY_KEYS lists keys, every
     request must send one as x-lowwater-key; to listen on an address that
-    other machines can reach, keys are required. `/healthz` and `/metrics` are
-    for operators.
+    other machines can reach, keys are required.
 
     With --mcp, an MCP client starts it, and its model can search and read what
     was compacted: in sessions of one tenant and project only, by default those

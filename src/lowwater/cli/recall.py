@@ -21,7 +21,7 @@ from lowwater.cli.stored_sessions import (
     opened_store,
     print_command,
 )
-from lowwater.cli.tables import page_width, print_json, print_page
+from lowwater.cli.tables import fields_of, page_width, print_json, print_page
 from lowwater.cli.wording import fitted, on_one_line, printable
 from lowwater.core.ledger import Ledger
 from lowwater.core.recall.recalled import (
@@ -46,6 +46,7 @@ _WHO = 26
 """Width of the column with the role."""
 _FOUND_BY = "bold yellow"
 _LIMIT = 5
+_TOLD = ("handle", "number", "who", "tokens")
 
 
 class FoundMessage(Struct, frozen=True, kw_only=True):
@@ -89,17 +90,14 @@ def expansion_page(
 
 def found_json(wanted: str, found: Sequence[FoundMessage], *, whole: bool) -> dict[str, object]:
     """Return the messages found as JSON values; texts only if `whole`."""
+    told = (*_TOLD, "text") if whole else _TOLD
     return {
         "wanted": wanted,
         "found": [
             {
                 "session": each.session,
-                **_told(each.recalled),
-                "excerpt": each.recalled.excerpt,
-                "tokens_with_near": each.recalled.tokens_with_near,
-                "group": each.recalled.group,
-                "near": [_told(one) | ({"text": one.text} if whole else {}) for one in each.recalled.near],
-                **({"text": each.recalled.text} if whole else {}),
+                **fields_of(each.recalled, *told, "excerpt", "tokens_with_near", "group"),
+                "near": [fields_of(one, *told) for one in each.recalled.near],
             }
             for each in found
         ],
@@ -112,7 +110,7 @@ def expansion_json(expansion: Expansion, messages: Sequence[Recalled]) -> dict[s
         "handle": expansion.handle,
         "summary": expansion.text,
         "children": expansion.children,
-        "messages": [_told(one) | {"text": one.text} for one in messages],
+        "messages": [fields_of(one, *_TOLD, "text") for one in messages],
     }
 
 
@@ -159,10 +157,6 @@ def _line(handle: str, who: str, tokens: int, *, said: str, width: int, style: s
     """Return a message on one line of at most the terminal's width."""
     line = f"{handle:<8}  {fitted(on_one_line(who, 60), _WHO)}  {tokens:>6,}  {on_one_line(said, 200)}"
     return Text(fitted(line, width).rstrip(), style=style)
-
-
-def _told(one: RecalledMessage) -> dict[str, object]:
-    return {"handle": one.handle, "number": one.number, "who": one.who, "tokens": one.tokens}
 
 
 def recall(

@@ -19,7 +19,7 @@ from lowwater.cli.stored_sessions import (
     opened_store,
     print_command,
 )
-from lowwater.cli.tables import print_json, print_page
+from lowwater.cli.tables import fields_of, print_json, print_page
 from lowwater.cli.wording import on_one_line
 from lowwater.core.accounts.difference import Difference, difference
 from lowwater.core.entries import Rewound
@@ -116,9 +116,7 @@ def _print(done: Done) -> None:
 
 def _said(done: Done) -> dict[str, object]:
     return {
-        "session": done.session,
-        "to": done.to,
-        "discard_later": done.discard_later,
+        **fields_of(done, "session", "to", "discard_later"),
         "dry_run": done.is_dry_run,
         "undo": done.undo or None,
         "changes": difference_json(done.changes, full=False),

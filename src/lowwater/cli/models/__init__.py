@@ -13,11 +13,9 @@ Show windows, prices and cache rules, and when compaction pays.
 
 Without a command the models are listed; a model's name alone shows it.
 
-[bold]Examples[/bold]
-
 [cyan]lowwater models[/cyan]                            every listed model, by provider
-[cyan]lowwater models claude-opus-5.5[/cyan]            window, prices and cache rules of one
-[cyan]lowwater models presets[/cyan]                    when compaction pays on the current models
+[cyan]lowwater models claude-opus-5.5[/cyan]            one of them
+[cyan]lowwater models presets[/cyan]                    when compaction pays, by model
 [cyan]lowwater models presets claude-opus-5.5[/cyan]    on one, with what each number means
 """
 

@@ -132,7 +132,7 @@ def presets(
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Show when compaction pays at a model's prices: the tuning guide as a command.
+    """Show when compaction pays, at the prices of a model.
 
     No number here is set by hand: each follows from the model's prices and
     cache rules, for a session that grows steadily. The policy rent-or-buy

@@ -54,7 +54,7 @@ def show(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Show what Lowwater knows about models: windows, prices, cache rules, and the sources.
+    """Show windows, prices and cache rules, and their sources.
 
     Without NAME, a table by provider. With NAME, one model: the listed model
     that the name was matched with, window and output limit, prices and their

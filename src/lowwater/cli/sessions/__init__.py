@@ -17,15 +17,12 @@ __all__ = ["sessions"]
 INTRODUCTION = """\
 List, show, export, import, delete and repair stored sessions.
 
-Without a command the newest are listed. They are stored in a SQLite file in your data folder, unless --store or
-LOWWATER_STORE names another place. `lowwater rewind` and `lowwater recall`
-take a session back, and find messages in it.
-
-[bold]Examples[/bold]
+Without a command the newest are listed. They are stored in a SQLite file in
+your data folder, unless --store or LOWWATER_STORE names another place.
 
 [cyan]lowwater sessions[/cyan]                             list the newest
 [cyan]lowwater sessions show refactor-auth[/cyan]          all about one
-[cyan]lowwater sessions history refactor-auth[/cyan]       its compactions, and whether they paid
+[cyan]lowwater sessions history refactor-auth[/cyan]       its compactions; did they pay?
 [cyan]lowwater sessions export refactor-auth > it.jsonl[/cyan]
 [cyan]lowwater sessions import old/*.jsonl.gz[/cyan]       conversations from files
 [cyan]lowwater sessions prune --older-than 30d[/cyan]      delete old ones

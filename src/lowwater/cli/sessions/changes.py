@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 from rich.console import Console
 from rich.text import Text
@@ -177,13 +176,10 @@ def _tell(gone: Sequence[Listed], *, json: bool, dry_run: bool) -> None:
             "would_delete": [each.name for each in gone] if dry_run else [],
             "messages": sum(each.messages for each in gone),
         }
-        typer.echo(msgspec.json.format(msgspec.json.encode(said), indent=2).decode())
+        print_json(said)
         return
-    console = Console(highlight=False)
-    for line in _lines(gone):
-        console.print(line)
     done = f"{_several(gone)} would be deleted" if dry_run else f"Deleted {_several(gone)}"
-    console.print(Text(f"{done}." if gone else "Nothing to delete.", style="bold"))
+    print_lines([*_lines(gone), Text(f"{done}." if gone else "Nothing to delete.", style="bold")])
 
 
 def _lines(chosen: Sequence[Listed]) -> list[Text]:
@@ -210,9 +206,9 @@ def _several(chosen: Sequence[Listed]) -> str:
 
 
 def verify(*, json: AsJson = False, store: StoreAddress = "") -> None:
-    """Read the whole store and report what is damaged; nothing is changed.
+    """Read the whole store and report what is damaged.
 
-    Every message and entry is compared with the digest it was stored with.
+    Nothing is changed. Every message and entry is compared with the digest it was stored with.
     The exit code is 1 if anything is damaged; `salvage` saves the rest.
 
     lowwater sessions verify

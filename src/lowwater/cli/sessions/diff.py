@@ -10,7 +10,7 @@ from rich.text import Text
 from lowwater.cli.command import AsJson
 from lowwater.cli.sessions.checkpoints import checkpoint_named
 from lowwater.cli.stored_sessions import SessionName, StoreAddress, find_session, open_kept, opened_store
-from lowwater.cli.tables import print_json, print_page
+from lowwater.cli.tables import fields_of, print_json, print_page
 from lowwater.cli.wording import on_one_line, printable
 from lowwater.core.accounts.difference import Difference, words_of
 
@@ -42,24 +42,9 @@ def difference_lines(difference: Difference, *, full: bool = False) -> Iterator[
 
 def difference_json(difference: Difference, *, full: bool) -> dict[str, object]:
     """Return a difference as JSON values; with changed texts if `full`."""
-    return {
-        "before": difference.before,
-        "after": difference.after,
-        "is_empty": difference.is_empty,
-        "models": difference.models,
-        "preamble": difference.preamble,
-        "changes": [
-            {
-                "kind": change.kind,
-                "numbers": change.numbers,
-                "messages": change.messages,
-                "before": change.before,
-                "after": change.after,
-                **({"parts": change.parts} if full else {}),
-            }
-            for change in difference.changes
-        ],
-    }
+    told = ("kind", "numbers", "messages", "before", "after", *(["parts"] if full else []))
+    whole = fields_of(difference, "before", "after", "is_empty", "models", "preamble")
+    return whole | {"changes": [fields_of(change, *told) for change in difference.changes]}
 
 
 def _style(line: str) -> str:
@@ -80,7 +65,7 @@ def diff(
     store: StoreAddress = "",
     json: AsJson = False,
 ) -> None:
-    """Show what changed between the views at two checkpoints, or since one checkpoint.
+    """Show what changed in view between two checkpoints, or since one.
 
     Each line is one change: the messages, and their tokens before and after.
     Every message is in exactly one line. `lowwater sessions checkpoints` lists possible

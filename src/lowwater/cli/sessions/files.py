@@ -19,6 +19,7 @@ from lowwater.cli.command import FAILED, AsJson, say
 from lowwater.cli.conversations import ASSUMED_MODEL, DEFAULT_MODEL, recorded_in
 from lowwater.cli.sessions.changes import Redact, ledger_of, redacts
 from lowwater.cli.stored_sessions import SessionName, StoreAddress, named, opened_store
+from lowwater.cli.tables import print_json
 from lowwater.cli.wording import on_one_line
 from lowwater.core.entries import Appended, ModelChanged, Opened
 from lowwater.core.formats.files import (
@@ -278,8 +279,7 @@ def _watched(files: Sequence[str], *, json: bool) -> Iterator[str]:
 
 def _tell_imported(done: Sequence[Imported], failed: Sequence[FailedFile], *, json: bool) -> None:
     if json:
-        said = msgspec.json.encode({"imported": done, "failed": failed})
-        typer.echo(msgspec.json.format(said, indent=2).decode())
+        print_json({"imported": done, "failed": failed})
     for each in failed:
         say(f"{on_one_line(each.file, 200)}: {each.error}")
     if json:

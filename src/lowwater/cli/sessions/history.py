@@ -44,7 +44,7 @@ def history(
     store: StoreAddress = "",
     json: AsJson = False,
 ) -> None:
-    """Show every compaction of a session: why, what it removed, what it cost, whether it paid.
+    """Show each compaction: why, what it cost, whether it paid.
 
     "Cost" is the cost of its summaries plus the extra cost of the next call,
     which had to rewrite the cache. "Payback" is the number of later calls after

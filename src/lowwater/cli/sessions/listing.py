@@ -210,7 +210,7 @@ def show(
     json: AsJson = False,
     store: StoreAddress = "",
 ) -> None:
-    """Show all about a session: lineage, models, sizes, costs, cadence.
+    """Show all about a session: lineage, models, sizes, costs.
 
     The history is everything that was stored; the view is what the model is
     shown now. Tokens are counted when messages arrive, in the session's
