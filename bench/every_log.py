@@ -19,8 +19,7 @@ from msgspec import Struct
 
 from lowwater.cli.compress import compressed
 from lowwater.cli.conversations import conversation_of
-from lowwater.cli.explain import explained
-from lowwater.cli.inspect import fill_of
+from lowwater.cli.inspect import explained, fill_of
 from lowwater.cli.wording import day
 from lowwater.core.formats.files import Conversation, decode_conversation
 from lowwater.errors import LowwaterError, defect

@@ -30,7 +30,7 @@ def run(*args: str) -> str:
 def test_it_is_looked_into_and_explained_on_its_own_model(tmp_path: Path) -> None:
     path = str(log(tmp_path))
     assert "claude-opus-5-5" in run("inspect", path)
-    assert json.loads(run("explain", path, "--json"))["status"]["messages"] == 62
+    assert json.loads(run("inspect", "--explain", path, "--json"))["status"]["messages"] == 62
 
 
 def test_it_is_compacted_into_a_list_of_messages(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`lowwater compress` and `lowwater explain` on files of every shape and both formats."""
+"""`lowwater compress` and `lowwater inspect --explain` on files of every shape and both formats."""
 
 import json
 import subprocess
@@ -106,11 +106,11 @@ def test_focus_keeps_what_it_names(session: GeneratedSession, tmp_path: Path) ->
     ],
     ids=["empty", "prose", "bad role"],
 )
-@pytest.mark.parametrize("command", ["compress", "explain"])
+@pytest.mark.parametrize("command", ["compress", "inspect --explain"])
 def test_bad_input_is_one_sentence(command: str, content: bytes, says: str, tmp_path: Path) -> None:
     source = tmp_path / "in"
     source.write_bytes(content)
-    failed = RUNNER.invoke(app, [command, str(source)])
+    failed = RUNNER.invoke(app, [*command.split(), str(source)])
     assert isinstance(failed.exception, BadInput)
     assert says in str(failed.exception)
 
@@ -125,7 +125,7 @@ def test_an_output_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_explain_says_what_each_policy_would_do(session: GeneratedSession, tmp_path: Path) -> None:
     source = tmp_path / "in"
     source.write_bytes(shapes(session)["request"])
-    shown = RUNNER.invoke(app, ["explain", str(source)], env={"COLUMNS": "100"})
+    shown = RUNNER.invoke(app, ["inspect", "--explain", str(source)], env={"COLUMNS": "100"})
     assert shown.exit_code == 0, shown.output
     for word in (
         "runway",
@@ -137,6 +137,6 @@ def test_explain_says_what_each_policy_would_do(session: GeneratedSession, tmp_p
         "other policies",
     ):
         assert word in shown.output
-    said = json.loads(RUNNER.invoke(app, ["explain", str(source), "--json"]).output)
+    said = json.loads(RUNNER.invoke(app, ["inspect", "--explain", str(source), "--json"]).output)
     assert said["policies"]["never"]["decision"] == "keep"
     assert said["policies"]["threshold"]["decision"] == "compact"

@@ -1,4 +1,4 @@
-"""`lowwater history` on real SQLite files, as people and programs see it."""
+"""`lowwater sessions history` on real SQLite files, as people and programs see it."""
 
 from pathlib import Path
 
@@ -30,8 +30,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
 def test_each_compaction_has_its_reason_sizes_score_cost_and_payback(store: Path, columns: int) -> None:
-    page = shown(store, "history", "talk", columns=columns)
-    (said,) = told(store, "history", "talk")["compactions"]
+    page = shown(store, "sessions", "history", "talk", columns=columns)
+    (said,) = told(store, "sessions", "history", "talk")["compactions"]
     flat = " ".join(page.split())
     for words in (
         "talk · 1 compaction in 15 turns", "1 · ", "before turn 13", f"{said['before']:,} → {said['after']:,}",
@@ -41,7 +41,7 @@ def test_each_compaction_has_its_reason_sizes_score_cost_and_payback(store: Path
 
 
 def test_programs_are_told_the_same(store: Path) -> None:
-    found = told(store, "history", "talk")
+    found = told(store, "sessions", "history", "talk")
     assert (found["session"], found["turns"]) == ("talk", 15)
     (event,) = found["compactions"]
     assert event["because"]["code"] == "by-hand"
@@ -54,9 +54,9 @@ def test_programs_are_told_the_same(store: Path) -> None:
 
 
 def test_without_a_name_it_is_the_session_used_last_and_a_name_like_it_is_suggested(store: Path) -> None:
-    assert told(store, "history")["session"] == "talk"
-    assert "did you mean “talk”" in refused(store, "history", "tlak")
-    page = shown(store, "history", "short")
+    assert told(store, "sessions", "history")["session"] == "talk"
+    assert "did you mean “talk”" in refused(store, "sessions", "history", "tlak")
+    page = shown(store, "sessions", "history", "short")
     assert page.startswith("short · 0 compactions in 2 turns")
     assert "lowwater status" in page
 
@@ -82,7 +82,7 @@ def test_it_follows_a_session_that_was_split_at_its_compactions(tmp_path: Path) 
     session.record(answer("So.", read=9_000))
     library.close()
     for name in ("long", "long-2"):
-        found = told(path, "history", name)
+        found = told(path, "sessions", "history", name)
         assert found["turns"] == 13
         assert [event["turn"] for event in found["compactions"]] == [13]
 
@@ -91,9 +91,9 @@ def test_many_booked_sessions_can_all_be_shown(tmp_path: Path) -> None:
     path = tmp_path / "kept.db"
     book(path, sessions=8, turns=10, every=2)
     for number in range(8):
-        assert shown(path, "history", f"s{number}", columns=40 + 10 * number)
+        assert shown(path, "sessions", "history", f"s{number}", columns=40 + 10 * number)
 
 
 def test_an_empty_store_is_told_in_a_sentence(tmp_path: Path) -> None:
-    assert "no session is kept yet" in refused(tmp_path / "none.db", "history")
-    assert run(tmp_path / "none.db", "history", "--help").exit_code == 0
+    assert "no session is kept yet" in refused(tmp_path / "none.db", "sessions", "history")
+    assert run(tmp_path / "none.db", "sessions", "history", "--help").exit_code == 0

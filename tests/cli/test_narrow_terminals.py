@@ -36,9 +36,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("status", "--all"),
         ("sessions", "list"),
-        ("efficiency",),
         ("status", NAMES[0]),
-        ("checkpoints", NAMES[0]),
+        ("sessions", "checkpoints", NAMES[0]),
     ],
     ids=" ".join,
 )
@@ -53,7 +52,7 @@ def test_a_narrow_page_has_every_amount_and_name_of_a_wide_one(
     assert max(map(len, narrow.splitlines())) <= columns
 
 
-@pytest.mark.parametrize("command", [("models",), ("presets",)], ids=" ".join)
+@pytest.mark.parametrize("command", [("models",), ("models", "presets")], ids=" ".join)
 @pytest.mark.parametrize("columns", [40, 60, 80])
 def test_tables_of_models_keep_names_and_prices(command: tuple[str, ...], columns: int) -> None:
     def words(width: int) -> set[str]:
@@ -64,8 +63,8 @@ def test_tables_of_models_keep_names_and_prices(command: tuple[str, ...], column
 
 
 def test_the_beginning_of_a_name_is_enough_if_only_one_begins_so(store: Path) -> None:
-    for command in (("status",), ("checkpoints",), ("recall",), ("diff",), ("efficiency", "--session")):
-        words = {"recall": ["auth"], "diff": ["1"]}.get(command[0], [])
+    for command in (("status",), ("sessions", "checkpoints"), ("recall",), ("sessions", "diff")):
+        words = {"recall": ["auth"], "diff": ["1"]}.get(command[-1], [])
         ambiguous = run(store, *command, NAMES[0][:-1], *words)
         assert ambiguous.exit_code == 1
         assert all(name in str(ambiguous.exception) for name in NAMES)
@@ -76,7 +75,7 @@ def test_the_beginning_of_a_name_is_enough_if_only_one_begins_so(store: Path) ->
 def test_tab_completes_names_of_sessions(store: Path) -> None:
     env = {
         "_LOWWATER_COMPLETE": "complete_bash",
-        "COMP_WORDS": "lowwater checkpoints a-n",
+        "COMP_WORDS": "lowwater rewind a-n",
         "COMP_CWORD": "2",
         "LOWWATER_STORE": address(store),
     }

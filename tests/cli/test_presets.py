@@ -1,4 +1,4 @@
-"""`lowwater presets` reads well on 80 columns, explains its numbers, and has a stable JSON form."""
+"""`lowwater models presets` reads well on 80 columns, explains its numbers, and has a stable JSON form."""
 
 import json
 from typing import Any
@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from lowwater.adapters.models import load_registry
-from lowwater.cli.presets import presets
+from lowwater.cli.models.presets import presets
 from lowwater.core.costs.tuning import tuning_of
 from lowwater.errors import BadInput
 
@@ -221,4 +221,4 @@ def test_wrong_usage_is_refused(arguments: tuple[str, ...]) -> None:
 
 def test_help_teaches_with_examples() -> None:
     printed = run("--help").output
-    assert "lowwater presets claude-opus-5.5 --growth 500   a chat, not a coding agent" in printed
+    assert "lowwater models presets claude-opus-5.5 --growth 500   a chat, not a coder" in printed

@@ -59,7 +59,7 @@ def test_the_printed_command_takes_it_back(store: Path) -> None:
 
 
 def test_discarding_later_messages_shows_the_view_as_it_was(store: Path) -> None:
-    place = told(store, "checkpoints", NAME)["checkpoints"][1]
+    place = told(store, "sessions", "checkpoints", NAME)["checkpoints"][1]
     said = told(store, "rewind", NAME, NAMED, "--discard-later")
     assert said["changes"]["after"] == {"items": place["messages"], "tokens": place["tokens"]}
     # A summary and the user's messages around it are one message.
@@ -73,7 +73,7 @@ def test_a_dry_run_tells_what_a_rewind_then_does(store: Path, discard: list[str]
     dry = told(store, "rewind", NAME, "1", "--dry-run", *discard)
     assert (dry["dry_run"], dry["undo"]) == (True, None)
     assert view(store) == before
-    assert len(told(store, "checkpoints", NAME)["checkpoints"]) == 3
+    assert len(told(store, "sessions", "checkpoints", NAME)["checkpoints"]) == 3
     done = told(store, "rewind", NAME, "1", *discard)
     assert done["changes"] == dry["changes"]
     assert done["undo"].startswith(f"lowwater rewind {NAME} before-rewind-1")

@@ -64,7 +64,8 @@ def test_settings_move_the_threshold(store: Path) -> None:
 
 
 def test_a_line_for_each_session(store: Path) -> None:
-    heading, *lines = shown(store, "status", "--all").splitlines()
+    page = shown(store, "status", "--all").splitlines()
+    heading, *lines = page[page.index("sessions") + 1 :][:5]
     assert heading.split() == ["session", "model", "turns", "prompt", "passes", "cost", "net", "changed"]
     assert [line.split()[0] for line in lines] == [NAME, "s2", "s1", "s0"]
     assert "Refactor the auth module" in shown(store, "status", "--all", columns=120)
@@ -88,8 +89,18 @@ def test_an_unknown_name_is_one_sentence_with_a_proposal(store: Path) -> None:
 
 
 def test_an_empty_store_is_one_sentence(tmp_path: Path) -> None:
-    for args in (["status"], ["status", "--all"], ["status", "x"], ["efficiency"]):
+    for args in (["status"], ["status", "--all"], ["status", "x"]):
         assert refused(tmp_path / "none.db", *args).startswith("no session is kept yet: there is no file")
+
+
+def test_a_session_tells_its_costs_by_model_and_summarizer_and_since_when(store: Path) -> None:
+    said = told(store, "status", NAME)
+    assert [each["turns"] for each in said["models"]] == [TURNS]
+    assert "extractive" in [each["by"] for each in said["summarizers"]]
+    assert told(store, "status", NAME, "--since", "2026-09-21T14:18:00+00:00")["models"][0]["turns"] < TURNS
+    assert refused(store, "status", NAME, "--since", "2030-01-01").startswith(
+        "nothing happened in refactor-auth since"
+    )
 
 
 def test_a_name_and_all_together_are_refused(store: Path) -> None:
@@ -104,10 +115,9 @@ def test_a_damaged_session_does_not_hide_the_others(tmp_path: Path) -> None:
     connection.close()
     done = run(path, "status", "--all")
     assert done.exit_code == 0
-    assert [line.split()[0] for line in done.stdout.splitlines()[1:]] == ["s2", "s0"]
+    assert [each["name"] for each in told(path, "status", "--all")["sessions"]] == ["s2", "s0"]
     assert "warning: left out:" in done.stderr
     assert "s1" in done.stderr
-    assert run(path, "efficiency").exit_code == 0
 
 
 def test_a_session_and_its_child_tell_of_each_other(tmp_path: Path) -> None:

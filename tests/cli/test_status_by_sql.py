@@ -1,4 +1,4 @@
-"""`lowwater status` and `lowwater efficiency` say of a few hundred sessions what plain SQL says of their tables."""
+"""`lowwater status` says of a few hundred sessions what plain SQL says of their tables."""
 
 import sqlite3
 import time
@@ -92,7 +92,7 @@ def test_one_session_has_the_figures_that_sql_gives(
 
 
 def test_the_seven_cadence_metrics_are_what_sql_gives(store: Path, sql: sqlite3.Connection) -> None:
-    of = told(store, "efficiency")["cadence"]
+    of = told(store, "status", "--all")["cadence"]
     turns, prompts = sql.execute(f"SELECT count(*), sum({PROMPT}) {TURNS}").fetchone()
     events, reclaimed, tokens, earliest, with_summary = sql.execute(
         "SELECT count(*), avg(reclaimed), sum(summary_tokens), min(first_changed),"
@@ -121,7 +121,7 @@ def test_the_seven_cadence_metrics_are_what_sql_gives(store: Path, sql: sqlite3.
 
 
 def test_efficiency_by_model_and_in_all_is_what_sql_gives(store: Path, sql: sqlite3.Connection) -> None:
-    said = told(store, "efficiency")
+    said = told(store, "status", "--all")
     assert {each["model"] for each in said["models"]} == set(SPELLINGS.values())
     for found in (said["total"], *said["models"]):
         check(found, sql)
@@ -132,7 +132,7 @@ def test_since_leaves_out_what_came_before(store: Path, sql: sqlite3.Connection)
         f"SELECT cast(max(at) AS INTEGER) {TURNS} AND at < ?", (START + (SESSIONS - 30) * DAY,)
     ).fetchone()  # the last turn of a session: the others of it are left out
     moment = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(begin))
-    said = told(store, "efficiency", "--since", moment)
+    said = told(store, "status", "--all", "--since", moment)
     assert said["since"] == begin
     assert 0 < said["total"]["sessions"] < SESSIONS
     for found in (said["total"], *said["models"]):
@@ -140,6 +140,6 @@ def test_since_leaves_out_what_came_before(store: Path, sql: sqlite3.Connection)
 
 
 def test_one_session_alone(store: Path, sql: sqlite3.Connection) -> None:
-    said = told(store, "efficiency", "--session", "s5")["total"]
+    said = told(store, "status", "s5")["models"][0]
     turns, cost = sql.execute(f"SELECT count(*), sum(cost) {TURNS} AND name = 's5'").fetchone()
     assert (said["sessions"], said["turns"], said["cost"]) == (1, turns, cost)

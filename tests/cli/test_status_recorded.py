@@ -1,4 +1,4 @@
-"""`lowwater status` and `lowwater efficiency` on hundreds of recorded sessions, and how fast they answer."""
+"""`lowwater status` on hundreds of recorded sessions, and how fast they answer."""
 
 import json
 import time
@@ -29,7 +29,8 @@ RECORDED = sorted(
 def test_recorded_sessions_have_the_figures_that_sql_gives(tmp_path: Path) -> None:
     path = tmp_path / "recorded.db"
     played = play_recorded(path)
-    said, lines = told(path, "efficiency"), told(path, "status", "--all")["sessions"]
+    said = told(path, "status", "--all")
+    lines = said["sessions"]
     assert len(lines) == said["total"]["sessions"] == played
     with plain_sql(path) as sql:
         for found in (said["total"], *said["models"]):
@@ -83,7 +84,7 @@ def test_three_hundred_sessions_answer_in_a_blink(tmp_path: Path) -> None:
     path = tmp_path / "long.db"
     book(path, sessions=300, turns=60, every=25)
     told(path, "status", "s7")  # what is loaded once belongs to the start of the program
-    for args in (["status"], ["status", "--all"], ["efficiency"]):
+    for args in (["status"], ["status", "--all"]):
         took: list[float] = []
         for _ in range(3):  # the best of three: the machine is noisy
             begun = time.process_time()

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from lowwater.adapters.models import load_registry
-from lowwater.cli.models import current_models, tier_of
+from lowwater.cli.models.show import current_models, tier_of
 from lowwater.core.models.model import CacheRules, Model, Prices, SteppedPrefixes
 
 PRICES = Prices(input=1_000, cache_read=100, cache_write=1_000, output=5_000)

@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from lowwater.adapters.models import load_registry
-from lowwater.cli.presets import presets
+from lowwater.cli.models.presets import presets
 from lowwater.core.costs.prices import price_of
 from lowwater.core.costs.tuning import Tuning, tuning_of
 from lowwater.core.decisions import CODES, Candidates, PricedPlan
@@ -30,8 +30,8 @@ app.command()(presets)
 def printed(command: str) -> str:
     """What a command of the page prints on 80 columns; it may end in `| head -N`."""
     line, _, head = command.partition(" | head -")
-    program, name, *arguments = line.split()
-    assert (program, name) == ("lowwater", "presets"), command
+    program, group, name, *arguments = line.split()
+    assert (program, group, name) == ("lowwater", "models", "presets"), command
     result = CliRunner(env={"COLUMNS": "80"}).invoke(app, arguments)
     assert result.exit_code == 0, result.output
     lines = [line.rstrip() for line in result.output.splitlines()]

@@ -261,7 +261,16 @@ def test_claude_recalls_through_mcp(tmp_path: Path) -> None:
     client, path = ClaudeCode(tmp_path / "home"), tmp_path / "kept.db"
     told = {
         "command": sys.executable,
-        "args": ["-m", "lowwater", "mcp", "--source", "gateway:me", "--store", f"sqlite:///{path}"],
+        "args": [
+            "-m",
+            "lowwater",
+            "serve",
+            "--mcp",
+            "--source",
+            "gateway:me",
+            "--store",
+            f"sqlite:///{path}",
+        ],
     }
     config = tmp_path / "mcp.json"
     config.write_bytes(msgspec.json.encode({"mcpServers": {"lowwater": told}}))

@@ -40,7 +40,7 @@ def is_understood(*arguments: str) -> bool:
 
 
 def test_every_command_in_the_guide_is_understood() -> None:
-    assert {command.split()[1] for command in commands()} >= {"run", "serve", "mcp"}
+    assert {command.split()[1] for command in commands()} >= {"run", "serve"}
     assert [command for command in commands() if not is_understood(*shlex.split(command)[1:])] == []
 
 
@@ -48,19 +48,16 @@ def test_an_option_that_is_not_there_would_be_noticed() -> None:
     assert not is_understood("serve", "--no-such-option")
 
 
-def test_every_option_in_the_guide_is_one_of_serve_or_mcp() -> None:
+def test_every_option_in_the_guide_is_one_of_serve() -> None:
     named = set(re.findall(r"`(--[a-z-]+)", GUIDE)) - {"--continue", "--resume"}
     assert {"--recall", "--require-key", "--max-body"} <= named
-    helped = "".join(
-        subprocess.run(
-            [sys.executable, "-m", "lowwater", command, "--help"],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={"COLUMNS": "300", "TERM": "dumb"},
-        ).stdout
-        for command in ("serve", "mcp")
-    )
+    helped = subprocess.run(
+        [sys.executable, "-m", "lowwater", "serve", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"COLUMNS": "300", "TERM": "dumb"},
+    ).stdout
     settings = {setting.flag for setting in catalogue()}
     assert {option for option in named - settings if not re.search(rf"{option}\b", helped)} == set()
 

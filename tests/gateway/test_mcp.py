@@ -52,7 +52,7 @@ def asking(path: Path, *calls: tuple[str, dict[str, Any]], options: tuple[str, .
     """Start the server as a client does, and return what it answers."""
 
     async def asked() -> list[str]:
-        arguments = ["-m", "lowwater", "mcp", "--store", f"sqlite:///{path}", *options]
+        arguments = ["-m", "lowwater", "serve", "--mcp", "--store", f"sqlite:///{path}", *options]
         # The client passes on few variables by itself, and not where the package is.
         server = StdioServerParameters(command=sys.executable, args=arguments, env=dict(os.environ))
         async with (

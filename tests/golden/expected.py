@@ -81,9 +81,11 @@ def _played(conversation: Conversation, number: int, sent_as: str, texts: Texts,
         runs[run.name] = player.play()
     where = ("--store", f"sqlite:///{store}", "--json")
     for name, noted in runs.items():
-        noted["status"] = json_of("status", name, *where, folder=folder)
-        noted["compactions"] = json_of("history", name, *where, folder=folder)
-    return {"runs": runs, "efficiency": json_of("efficiency", *where, folder=folder)}
+        status = json_of("status", name, *where, folder=folder)
+        noted["status"] = {key: said for key, said in status.items() if key not in {"models", "summarizers"}}
+        noted["compactions"] = json_of("sessions", "history", name, *where, folder=folder)
+    every = json_of("status", "--all", *where, folder=folder)
+    return {"runs": runs, "efficiency": {key: said for key, said in every.items() if key != "sessions"}}
 
 
 def _replayed(log: str, folder: Path) -> Tree:

@@ -54,22 +54,22 @@ def test_a_hook_that_said_nothing_is_no_message(tmp_path):
     assert (result.skipped, result.calls) == ("", 3)
 
 
-@pytest.mark.parametrize("command", ["inspect", "explain", "compress"])
+@pytest.mark.parametrize("command", ["inspect", "inspect --explain", "compress"])
 def test_commands_on_a_log_with_empty_attachments_say_what_they_opened(tmp_path, command):
-    told = run(command, hooked(tmp_path), "--json")
+    told = run(*command.split(), hooked(tmp_path), "--json")
     assert (told["session"], told["sessions"], told["left_out"]) == ("s1", 1, [])
     if command == "compress":
         assert all(message["content"] for message in told["conversation"])
 
 
-@pytest.mark.parametrize("command", ["inspect", "explain", "compress"])
+@pytest.mark.parametrize("command", ["inspect", "inspect --explain", "compress"])
 def test_lines_that_cannot_be_used_are_named(tmp_path, command):
     log = hooked(tmp_path)
     log.write_text(log.read_text() + '{"type": "user", "uuid": "cut')
-    (left,) = run(command, log, "--json")["left_out"]
+    (left,) = run(*command.split(), log, "--json")["left_out"]
     assert left["place"] == f"{log}:{len(log.read_text().splitlines())}"
     assert left["why"]
-    page = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1"}).invoke(app, [command, str(log)])
+    page = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1"}).invoke(app, [*command.split(), str(log)])
     assert "1 line left out, the first at" in page.output
 
 

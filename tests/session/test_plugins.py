@@ -152,7 +152,7 @@ def test_an_unknown_policy_is_one_sentence_with_a_suggestion(tmp_path: Path) -> 
 def test_explain_says_what_an_installed_policy_does_with_installed_mechanisms(tmp_path: Path) -> None:
     source = tmp_path / "talk.json"
     source.write_text(json.dumps(writes(60)))
-    asked = ["explain", str(source), "--model", OPUS, "--mechanisms", "arguments", "--policy"]
+    asked = ["inspect", "--explain", str(source), "--model", OPUS, "--mechanisms", "arguments", "--policy"]
     shown = RUNNER.invoke(app, [*asked, "when-cold"])
     assert shown.exit_code == 0, shown.exception
     assert "cache-is-cold: prompt" in shown.stdout

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -14,30 +14,17 @@ from lowwater.cli.command import NOTE, Command, Group, run
 
 INTRODUCTION = """\
 Keeps a long LLM-agent conversation inside the model's context at the lowest
-total cost, and never loses a message.
+total cost, and never loses a message. [bold]Examples[/bold]:
 
-[bold]Examples[/bold]
-
-[cyan]lowwater run -- claude[/cyan]             an agent of others behind a gateway, and its bill
-[cyan]lowwater chat[/cyan]                      an agent to try it with; no key needed
-[cyan]lowwater inspect session.jsonl[/cyan]     what fills the window: by kind, tool, age
-[cyan]lowwater explain session.jsonl[/cyan]     what would be compacted now, and why
-[cyan]lowwater compress session.jsonl[/cyan]    compact it; originals stay in your file
-[cyan]lowwater audit ~/.claude/projects[/cyan] where the money of recorded sessions went
-[cyan]lowwater status[/cyan]                    the newest kept session, and its bill
-[cyan]lowwater history[/cyan]                   its compactions: why, what for, whether it paid
-[cyan]lowwater efficiency[/cyan]                what all sessions cost, and what to change
-[cyan]lowwater models claude-opus-5.5[/cyan]    window, prices and cache rules of a model
-[cyan]lowwater presets claude-opus-5.5[/cyan]   when a compaction pays on a model
-[cyan]lowwater config threshold[/cyan]          what a setting means, and where it is set
+[cyan]lowwater run -- claude[/cyan]              an agent behind a gateway, and its bill
+[cyan]lowwater inspect session.jsonl[/cyan]      what fills the window of a conversation
+[cyan]lowwater audit ~/.claude/projects[/cyan]   where the money of recorded sessions went
+[cyan]lowwater status --all[/cyan]               what stored sessions cost and saved
 """
 
 EPILOGUE = """\
-[bold]Settings[/bold] come from defaults, lowwater.yaml, LOWWATER_ environment variables
-and flags, the later the stronger; `lowwater config` shows what holds.
-
-[bold]Exit codes[/bold]: 0 done; 1 what was given cannot be used, one sentence says why;
-2 wrong usage; 70 a defect in Lowwater.
+[bold]Settings[/bold] come from lowwater.yaml, LOWWATER_ variables and flags. [bold]Exit codes[/bold]:
+0 done; 1 unusable input, a sentence says why; 2 wrong usage; 70 a defect.
 """
 
 
@@ -56,10 +43,7 @@ def _introduce(
     """Take the options that stand before a subcommand."""
 
 
-RUN = "Run agents"
-LOOK = "Look at a conversation"
-KEPT = "Kept sessions"
-KNOW = "Know the models and the settings"
+RUN, FILES, KEPT = "Run agents", "Conversations in files", "Stored sessions, models, settings"
 
 
 class _Entry(NamedTuple):
@@ -76,31 +60,37 @@ COMMANDS = {
     "run": _Entry("gateway", "run", RUN, NOTE, {"ignore_unknown_options": True}),
     "serve": _Entry("gateway", "serve", RUN, NOTE),
     "chat": _Entry("chat", "chat", RUN, NOTE),
-    "mcp": _Entry("gateway", "mcp", RUN),
-    "inspect": _Entry("inspect", "inspect", LOOK),
-    "explain": _Entry("explain", "explain", LOOK, NOTE),
-    "compress": _Entry("compress", "compress", LOOK, NOTE),
-    "audit": _Entry("audit", "audit", LOOK),
-    "replay": _Entry("replay", "replay", LOOK),
-    "demo": _Entry("demo", "demo", LOOK),
+    "demo": _Entry("demo", "demo", RUN),
+    "inspect": _Entry("inspect", "inspect", FILES, NOTE),
+    "compress": _Entry("compress", "compress", FILES, NOTE),
+    "audit": _Entry("audit", "audit", FILES),
+    "replay": _Entry("replay", "replay", FILES),
     "status": _Entry("status", "status", KEPT, NOTE),
-    "efficiency": _Entry("efficiency", "efficiency", KEPT),
-    "history": _Entry("history", "history", KEPT),
     "sessions": _Entry("sessions", "sessions", KEPT),
-    "checkpoints": _Entry("checkpoints", "checkpoints", KEPT),
     "rewind": _Entry("rewind", "rewind", KEPT),
-    "diff": _Entry("diff", "diff", KEPT),
     "recall": _Entry("recall", "recall", KEPT),
-    "models": _Entry("models", "models", KNOW),
-    "presets": _Entry("presets", "presets", KNOW),
-    "config": _Entry("config", "config", KNOW),
+    "models": _Entry("models", "models", KEPT),
+    "config": _Entry("config", "config", KEPT),
 }
+
+
+class _Commands(Group):
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer keeps the type private
+        """Return the commands in the order of the table above."""
+        return sorted(super().list_commands(ctx), key=list(COMMANDS).index)
+
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - as above
+        """Return the parameters; those that install completion work, but would take a third of the help."""
+        found = super().get_params(ctx)
+        for each in found:
+            each.hidden = each.name in {"install_completion", "show_completion"}
+        return found
 
 
 def app_with(names: Iterable[str]) -> typer.Typer:
     """Return the command line with these commands; the others are not imported."""
     made = typer.Typer(
-        cls=Group,
+        cls=_Commands,
         callback=_introduce,
         help=INTRODUCTION,
         epilog=EPILOGUE,

@@ -16,9 +16,18 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.cli.command import INTERRUPTED, noting_interrupts, say
-from lowwater.cli.stored_sessions import net, page_width, print_json, print_page
-from lowwater.cli.tables import Plot, bar, draw_plot
+from lowwater.cli.command import INTERRUPTED, AsJson, Since, check_paths, noting_interrupts, say, write_page
+from lowwater.cli.tables import (
+    Plot,
+    bar,
+    draw_plot,
+    fields_of,
+    figures_table,
+    net,
+    page_width,
+    print_json,
+    print_page,
+)
 from lowwater.cli.wording import (
     CAUSE_WORDS,
     SPENDING_WORDS,
@@ -92,24 +101,16 @@ def audit(
     ],
     *,
     by: Annotated[GroupBy, typer.Option(help="Group the table by this.")] = "model",
-    since: Annotated[
-        str,
-        typer.Option(
-            metavar="WHEN",
-            help="Only calls since then: 30d, 2w, or a day such as 2026-11-01.",
-            show_default=False,
-        ),
-    ] = "",
+    since: Since = "",
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Read every file again, and cache no results.")
     ] = False,
     html: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Also write an HTML page to this file.", show_default=False),
+        Path | None, typer.Option(metavar="FILE", help="Also write an HTML page to this file.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
+    json: AsJson = False,
 ) -> None:
-    """Show what recorded sessions cost, and what compaction would have saved.
+    """Show what recorded sessions cost, and what could be saved.
 
     Reads the logs of Claude Code, Codex and other agents; the format is
     detected from the content. Costs are computed from the list prices of the
@@ -128,25 +129,19 @@ def audit(
     lowwater audit session.jsonl --json | jq .total.misses
     """
     begin = read_since(since, time.time()) if since else None
-    _check_paths(paths)
+    check_paths(paths)
     found = _read_files(paths, kept=None if no_cache else AuditCache())
     report = report_of(found.files, since="" if begin is None else day(begin))
     if not report.sessions and not found.interrupted:
         raise BadInput(_nothing_found(report, begin))
     if html is not None:
-        _write_html(html, report)
+        write_page(html, audit_page(report).encode())
     if json:
         print_json(audit_json(report, since=begin, interrupted=found.interrupted))
     else:
         print_page(report_page(report, by=by, width=page_width(), interrupted=found.interrupted))
     if found.interrupted:
         raise typer.Exit(INTERRUPTED)
-
-
-def _check_paths(paths: Sequence[Path]) -> None:
-    for path in paths:
-        if not path.exists():
-            raise BadInput(f"{on_one_line(str(path), 200)} is not there")
 
 
 def _read_files(paths: Sequence[Path], kept: AuditCache | None) -> _FilesRead:
@@ -179,14 +174,6 @@ def progress_bar() -> Iterator[OnProgress | None]:
             drawn.update(task, completed=progress.read, total=progress.of)
 
         yield on_progress
-
-
-def _write_html(place: Path, report: AuditReport) -> None:
-    try:
-        place.write_text(audit_page(report), encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"{on_one_line(str(place), 200)} cannot be written: {error.strerror}") from None
-    say(f"wrote {on_one_line(str(place), 200)}")
 
 
 def _nothing_found(report: AuditReport, begin: float | None) -> str:
@@ -256,11 +243,7 @@ def _tokens(total: AuditFigures) -> str:
 
 
 def _spending(total: ReportLine, width: int) -> Table:
-    table = plain_table()
-    for _ in range(2):
-        table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True, justify="right")
-    table.add_column(no_wrap=True, justify="right")
+    table = figures_table("", "", figures=("", ""), header=False)
     parts = {words: getattr(total.spending, name) for name, words in SPENDING_WORDS.items()}
     whole, most = sum(parts.values()), max(parts.values())
     for words, cost in parts.items():
@@ -271,10 +254,7 @@ def _spending(total: ReportLine, width: int) -> Table:
 
 
 def _misses(total: ReportLine, width: int) -> Table:
-    table = plain_table(header=True)
-    table.add_column("cause", no_wrap=True)
-    for title in ("calls", "tokens", "cost"):
-        table.add_column(title, justify="right", no_wrap=True)
+    table = figures_table("cause", figures=("calls", "tokens", "cost"))
     table.add_column(no_wrap=True)
     most = max((missed.cost or 0 for missed in total.missed.values()), default=0)
     room = max(4, width - 72)
@@ -320,10 +300,7 @@ def _table(named: Sequence[_NamedLine], of: str, width: int) -> Table:
     rows = [_cells(each.line, is_wide=is_wide, is_session=of == "session") for each in named]
     taken = sum(max(map(len, column)) for column in zip(titles, *rows, strict=True))
     room = max(_MIN_NAME_WIDTH, width - taken - gap * (len(titles) + 1))
-    table = plain_table(header=True, gap=gap)
-    table.add_column(of, no_wrap=True, overflow="ellipsis", max_width=room)
-    for title in titles:
-        table.add_column(title, justify="right", no_wrap=True)
+    table = figures_table(of, figures=titles, gap=gap, room=room)
     for each, cells in zip(named, rows, strict=True):
         shown = from_the_end(each.name, room) if of == "session" else each.name
         table.add_row(Text(shown), *cells)
@@ -337,13 +314,6 @@ def _cells(line: ReportLine, *, is_wide: bool, is_session: bool) -> list[str]:
         cells = [*cells[:2], short(of.uncached), short(of.cache_read), *cells[2:], short(of.output)]
     cells += [amount(of.cost), "–" if line.lost is None else amount(line.lost)]
     return cells if is_session else [figure(line.sessions), *cells]
-
-
-def plain_table(*, header: bool = False, gap: int = 2) -> Table:
-    """Return an empty table without rules."""
-    return Table(
-        box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="bright_black", show_header=header
-    )
 
 
 def _plot(days: list[ReportLine], width: int) -> Iterator[Text]:
@@ -384,11 +354,9 @@ def compactions_section(report: AuditReport, *, width: int) -> Iterator[Table | 
 def _largest(report: AuditReport, width: int) -> Table:
     every = [(session, native) for session in report.sessions for native in session.natives]
     every.sort(key=lambda one: -abs(one[1].net or 0))
-    table = plain_table(header=True)
     room = max(_MIN_NAME_WIDTH, width - _OTHER_COLUMNS)
-    table.add_column("session", no_wrap=True, max_width=room)
-    for title in ("before", "after", "calls", "cost", "saved", "net", "late"):
-        table.add_column(title, justify="right", no_wrap=True)
+    titles = ("before", "after", "calls", "cost", "saved", "net", "late")
+    table = figures_table("session", figures=titles, room=room)
     for session, native in every[:_TOP]:
         table.add_row(*_compaction_cells(session, native, room))
     return table
@@ -411,10 +379,7 @@ def _compaction_cells(session: AuditedSession, native: Native, room: int) -> lis
 
 def _estimate(possible: Possible, width: int) -> Iterator[Table | Text]:
     yield _title("what compaction could do")
-    table = plain_table()
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True, justify="right")
+    table = figures_table("", "", figures=("",), header=False)
     costs = {
         "without any": possible.never,
         "as recorded": possible.recorded,
@@ -501,40 +466,21 @@ def audit_json(report: AuditReport, *, since: float | None, interrupted: bool) -
 
 def _line_json(line: ReportLine) -> Json:
     figures = line.figures
+    tokens = ("prompt", "uncached", "cache_read", "cache_write", "cache_write_long", "output")
     return {
-        "name": line.name,
-        "sessions": line.sessions,
-        "calls": figures.calls,
+        **fields_of(line, "name", "sessions", "spending", "lost"),
+        **fields_of(figures, "calls", *tokens, "hit_share", "cost"),
         "unpriced_calls": figures.unpriced,
-        "prompt": figures.prompt,
-        "uncached": figures.uncached,
-        "cache_read": figures.cache_read,
-        "cache_write": figures.cache_write,
-        "cache_write_long": figures.cache_write_long,
-        "output": figures.output,
-        "hit_share": figures.hit_share,
-        "cost": figures.cost,
-        "spending": line.spending,
-        "lost": line.lost,
         "misses": line.missed,
     }
 
 
 def _session_json(session: AuditedSession) -> Json:
     return _line_json(report_line(session)) | {
-        "agent": session.agent,
-        "path": session.path,
-        "model": session.model,
-        "parent": session.parent,
-        "relation": session.relation,
-        "started_at": session.started_at,
-        "ended_at": session.ended_at,
-        "peak_prompt": session.peak_prompt,
+        **fields_of(session, "agent", "path", "model", "parent", "relation", "started_at", "ended_at"),
+        **fields_of(session, "peak_prompt", "foreseen", "saving", "not_estimated"),
         "broken_lines": session.broken,
         "compactions": [_compaction_json(native) for native in session.natives],
-        "foreseen": session.foreseen,
-        "saving": session.saving,
-        "not_estimated": session.not_estimated,
     }
 
 

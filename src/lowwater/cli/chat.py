@@ -27,15 +27,16 @@ from lowwater.adapters.models import load_registry
 from lowwater.chat.chat import Chat
 from lowwater.chat.model_access import model_access_for, model_for
 from lowwater.chat.tools import Memory, ToolOutcome, default_file
-from lowwater.cli.checkpoints import checkpoint_named, checkpoints_page
 from lowwater.cli.command import FAILED, with_settings
-from lowwater.cli.conversations import FORMATS, draw_contents
-from lowwater.cli.diff import difference_lines
-from lowwater.cli.efficiency import efficiency_page
+from lowwater.cli.conversations import FORMATS
+from lowwater.cli.inspect import draw_contents
 from lowwater.cli.recall import FoundMessage, expansion_page, found_page
+from lowwater.cli.sessions.checkpoints import checkpoint_named, checkpoints_page
+from lowwater.cli.sessions.diff import difference_lines
 from lowwater.cli.sessions.listing import narrow_table, session_rows
-from lowwater.cli.status import SessionFigures, session_page
-from lowwater.cli.stored_sessions import StoreAddress, all_accounts, fitted_block, opened_store, page_width
+from lowwater.cli.status import SessionFigures, efficiency_page, session_page
+from lowwater.cli.stored_sessions import StoreAddress, accounts_of, opened_store
+from lowwater.cli.tables import fitted_block, page_width
 from lowwater.cli.wording import amount, dollars, on_one_line, printable, short
 from lowwater.core.accounts.cadence import cadence
 from lowwater.core.accounts.contents import contents
@@ -250,40 +251,25 @@ class Screen:
 @with_settings
 def chat(
     name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="A session to continue, or to start.", show_default=False),
+        str | None, typer.Argument(metavar="NAME", help="A session to continue, or to start.")
     ] = None,
     *,
     model: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="The model; by default one that fits the API key.", show_default=False
-        ),
+        str, typer.Option(metavar="NAME", help="The model; by default one that fits the API key.")
     ] = "",
     base_url: Annotated[
-        str,
-        typer.Option(
-            metavar="URL",
-            help="The API's base URL; by default that of the model's provider.",
-            show_default=False,
-        ),
+        str, typer.Option(metavar="URL", help="The API's base URL; by default that of the model's provider.")
     ] = "",
     format: Annotated[
         str, typer.Option(metavar="FORMAT", help="The API format at that URL: auto, openai or anthropic.")
     ] = "auto",
     api_key_env: Annotated[
-        str,
-        typer.Option(
-            metavar="VAR", help="The environment variable that holds the API key.", show_default=False
-        ),
+        str, typer.Option(metavar="VAR", help="The environment variable that holds the API key.")
     ] = "",
     context_length: Annotated[
         int | None,
         typer.Option(
-            metavar="N",
-            min=4_000,
-            help="The model's context window, if it differs from the known one.",
-            show_default=False,
+            metavar="N", min=4_000, help="The model's context window, if it differs from the known one."
         ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Run commands and write files without asking.")] = False,
@@ -296,7 +282,7 @@ def chat(
     store: StoreAddress = "",
     settings: Resolved,
 ) -> None:
-    """Chat with a model that has tools, in a window that never overflows.
+    """Chat with a model that has tools; its window never overflows.
 
     The tools are shell, read_file, write_file, search, todo and memory. They
     work in the current directory, and you are asked before a command runs or a
@@ -658,7 +644,7 @@ def _context_page(session: Session) -> Page:
     yield Text(
         f"{title} · {filled.tokens / window:.0%} of the {window:,} of {session.route.model}", style="bold"
     )
-    yield from draw_contents(filled, window, min(page_width(), 100))
+    yield from draw_contents(filled, window, page_width(100))
 
 
 def _compress(chat: Chat, focus: str) -> Iterator[RenderableType]:
@@ -679,8 +665,8 @@ def _explain(chat: Chat, _rest: str) -> Iterator[RenderableType]:
 
 
 def _efficiency_page(store: Store) -> Page:
-    """Yield the costs of all stored sessions with advice, as `lowwater efficiency` shows them."""
-    accounts = all_accounts(store)
+    """Yield the costs of all stored sessions with advice, as `lowwater status --all` shows them."""
+    accounts = accounts_of(store)
     if not accounts:
         yield Text("Nothing was said yet.")
         return
@@ -758,7 +744,7 @@ def _session_list(store: Store, current: str) -> Page:
         yield Text("No session is kept yet.")
         return
     chosen = list(islice(known, _MAX_SESSIONS_SHOWN))
-    yield narrow_table(session_rows(store, chosen), time.time(), page_width())
+    yield narrow_table(session_rows(store, chosen), time.time())
     more = f"{len(known) - len(chosen):,} older ones are not shown; " if len(known) > len(chosen) else ""
     yield Text(
         f"{more}this one is {on_one_line(current, 200)}; /resume NAME goes on with another",

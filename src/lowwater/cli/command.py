@@ -1,4 +1,4 @@
-"""What all commands share: exit codes and error messages, Ctrl-C, and an option for every setting."""
+"""What all commands share: exit codes and error messages, Ctrl-C, and the options of many commands."""
 
 import inspect
 import io
@@ -7,8 +7,9 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
@@ -18,8 +19,8 @@ from msgspec import inspect as types
 from typer.core import TyperCommand, TyperGroup
 
 from lowwater.adapters.settings import load_settings
-from lowwater.cli.wording import setting_text
-from lowwater.errors import LowwaterError, defect
+from lowwater.cli.wording import on_one_line, setting_text
+from lowwater.errors import BadInput, LowwaterError, defect
 from lowwater.session.plugins import policy_names
 from lowwater.settings.resolve import Setting, catalogue
 
@@ -29,8 +30,14 @@ DEFECT = 70
 INTERRUPTED = 130
 SETTINGS_PARAMETER = "settings"
 """The parameter through which a command receives its Resolved settings."""
+MOVED = {"explain": "inspect --explain", "efficiency": "status --all", "mcp": "serve --mcp"}
+"""Commands that became options."""
 NAME_PLACEHOLDER = "NAME"
 NOTE = "Every setting is an option too, such as --max-view-tokens 60000: `lowwater config --help` lists them."
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")]
+Since = Annotated[
+    str, typer.Option(metavar="WHEN", help="Only what happened since then: 30d, 12h, or a day: 2026-11-01.")
+]
 ConfigFile = Annotated[
     Path | None,
     typer.Option("--config", metavar="PATH", help="Settings file to read instead of lowwater.yaml."),
@@ -46,11 +53,50 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A group whose help does not label its switches `<bool>`."""
+    """A group of commands; whoever mistypes one is told the nearest, also if it is a subcommand of another group."""
+
+    default = ""
+    """The command that is meant where none is named."""
+    takes_values = False
+    """Whether a first word that is no command is given to the default one."""
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - typer keeps the type private
         """Return the parameters, with the labels of switches removed."""
         return _unlabelled(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer keeps the type private
+        """Insert the default command if none is named."""
+        # A shell that completes wants to know the commands.
+        if self.default and not ctx.resilient_parsing and not self._names_command(args):
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
+    def _names_command(self, args: Sequence[str]) -> bool:
+        first = args[0] if args else "-"
+        if first.startswith("-"):
+            return first == "--help"
+        return not self.takes_values or first in self.commands or bool(_nearest(first, self.commands))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - typer keeps the types private
+        """Return the command that is meant, or fail with the names of the nearest."""
+        if args[0] not in self.commands and not ctx.resilient_parsing:
+            paths = dict(_paths(self)) | {old: new for old, new in MOVED.items() if not ctx.parent}
+            near = [f"`{ctx.command_path} {paths[name]}`" for name in _nearest(args[0], paths)]
+            hint = f"did you mean {' or '.join(near)}?" if near else f"`{ctx.command_path} --help` lists them"
+            ctx.fail(f"There is no command {args[0][:40]!r}: {hint}")
+        return super().resolve_command(ctx, args)
+
+
+def _paths(group: TyperGroup) -> Iterator[tuple[str, str]]:
+    """Yield the name of each command and what has to be typed for it; of two with one name the shorter."""
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from ((below, f"{name} {path}") for below, path in _paths(command))
+    yield from ((name, name) for name in group.commands)
+
+
+def _nearest(word: str, names: Iterable[str]) -> list[str]:
+    return get_close_matches(word, names, n=2, cutoff=0.75)
 
 
 def _unlabelled(params: list[Any]) -> list[Any]:
@@ -63,6 +109,22 @@ def _unlabelled(params: list[Any]) -> list[Any]:
 def say(text: str) -> None:
     """Print a message on standard error, on one line."""
     sys.stderr.write(f"lowwater: {' '.join(text.split())}\n")
+
+
+def check_paths(paths: Iterable[Path]) -> None:
+    """Raise BadInput if a file or folder does not exist."""
+    for path in paths:
+        if not path.exists():
+            raise BadInput(f"{on_one_line(str(path), 200)} is not there")
+
+
+def write_page(place: Path, data: bytes) -> None:
+    """Write a report to a file and say so, or raise a BadInput that says why it cannot be written."""
+    try:
+        place.write_bytes(data)
+    except OSError as error:
+        raise BadInput(f"{on_one_line(str(place), 200)} cannot be written: {error.strerror}") from None
+    say(f"wrote {on_one_line(str(place), 200)}")
 
 
 @contextmanager

@@ -12,8 +12,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.cli.command import with_settings
-from lowwater.cli.conversations import ASSUMED_MODEL, OpenedFile, open_file, open_session
+from lowwater.cli.command import AsJson, with_settings
+from lowwater.cli.conversations import (
+    ASSUMED_MODEL,
+    FileArgument,
+    FileFormat,
+    FileModel,
+    OpenedFile,
+    open_file,
+    open_session,
+)
+from lowwater.cli.tables import figures_table
 from lowwater.core.events import Compaction
 from lowwater.core.formats.files import Conversation, encode_conversation
 from lowwater.core.policies.explanations import rejection
@@ -24,22 +33,16 @@ from lowwater.settings.resolve import Resolved
 
 @with_settings
 def compress(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A conversation, or an agent's log; - reads standard input.")
-    ],
+    file: FileArgument,
     *,
     focus: Annotated[str, typer.Option(metavar="TOPIC", help="Keep this in more detail.")] = "",
-    model: Annotated[
-        str, typer.Option(metavar="NAME", help="Whose window to fit; default: the file's.")
-    ] = "",
-    format: Annotated[
-        str, typer.Option(metavar="FORMAT", help="auto, openai, responses or anthropic.")
-    ] = "auto",
+    model: FileModel = "",
+    format: FileFormat = "auto",
     out: Annotated[str, typer.Option(metavar="FILE", help="Write the compacted conversation here.")] = "",
     when_due: Annotated[
         bool, typer.Option("--when-due", help="Compact only if the policy says so, not in any case.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
+    json: AsJson = False,
     settings: Resolved,
 ) -> None:
     """Compact a conversation and write it in the format it came in.
@@ -111,9 +114,8 @@ def compressed(
 
 def changes(event: Compaction) -> Table:
     """Return what a compaction changed, as a table."""
-    table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False, header_style="bright_black")
-    for title in ("", "before", "after", ""):
-        table.add_column(title, justify="left" if not title else "right")
+    table = figures_table("", figures=("before", "after"), gap=3)
+    table.add_column()
     left = f"{event.ratio:.0%} left"
     table.add_row("prompt tokens", f"{event.before:,}", f"{event.after:,}", left)
     table.add_row("messages", f"{event.items_before:,}", f"{event.items_after:,}", "")

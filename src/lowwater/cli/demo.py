@@ -16,7 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.cli.stored_sessions import print_json
+from lowwater.cli.tables import figures_table, print_json
 from lowwater.core.api_calls import Usage
 from lowwater.core.events import Compaction
 from lowwater.core.formats.codec import as_message
@@ -225,7 +225,7 @@ def demo(
     policy: Annotated[str, typer.Option(metavar="NAME", help="The policy that decides.")] = "rent-or-buy",
     json: Annotated[bool, typer.Option("--json", help="Print only the figures, as JSON.")] = False,
 ) -> None:
-    """Watch a long coding session being compacted live, without a key and without a network.
+    """Watch a long coding session being compacted, without a key.
 
     A generated agent session of several hundred turns outgrows its window.
     You see it fill up, the warnings, each compaction with its reason, what it
@@ -233,6 +233,9 @@ def demo(
     result is recalled and a compaction is undone. Calls are billed by the
     provider's cache rules, at the recorded times. Summaries are extracted
     without a model, but billed as if a model had written them.
+
+    lowwater demo
+    lowwater demo --fast --policy runway
     """
     console = Console(highlight=False, quiet=json)
     recorded = demo_session()
@@ -349,11 +352,10 @@ def _print_bill(console: Console, watched: DemoRun, fixed: DemoRun, untouched: D
         (fixed, f"policy {_FIXED}, at half the window"),
         (untouched, "untouched, had it fitted"),
     )
-    table = Table(box=None, padding=(0, 0, 0, 2), header_style="bright_black")
-    table.add_column("", justify="right")
-    table.add_column("")
-    table.add_column("read from cache", justify="right")
-    table.add_column("in view when named again", justify="right")
+    table = figures_table(figures=("",))
+    table.add_column()
+    for title in ("read from cache", "in view when named again"):
+        table.add_column(title, justify="right")
     for played, name in rows:
         totals = played.session.status().totals
         cost = "price unknown" if totals.cost is None else money(totals.cost, "usd")

@@ -1,4 +1,4 @@
-"""`lowwater run`, `lowwater serve` and `lowwater mcp`: commands that put Lowwater between an agent and its provider."""
+"""`lowwater run` and `lowwater serve`: Lowwater between an agent and its provider, and recall for MCP clients."""
 
 import logging
 import os
@@ -20,13 +20,13 @@ from lowwater.cli.command import say, with_settings
 from lowwater.cli.status import SessionLine, session_line, sessions_table, total_of
 from lowwater.cli.stored_sessions import (
     StoreAddress,
-    all_accounts,
+    accounts_of,
     find_session,
     later_than,
     open_kept,
     opened_store,
-    page_width,
 )
+from lowwater.cli.tables import page_width
 from lowwater.cli.wording import amount, printable
 from lowwater.core.accounts.figures import Figures
 from lowwater.core.stored import Account
@@ -48,40 +48,32 @@ from lowwater.session.session import Session
 from lowwater.settings.resolve import Resolved
 
 ACCESS_KEYS = "LOWWATER_GATEWAY_KEYS"
+_MCP = "Recall for MCP clients"
+_FOR_MCP, _FOR_BOTH = {"mcp", "session", "project", "source"}, {"store", "tenant", "config"}
+"""The parameters of `serve` that --mcp adds, and those that it shares with the gateway."""
 AnthropicOption = Annotated[
-    str,
-    typer.Option(metavar="URL", help="The upstream for requests in Anthropic's format.", show_default=False),
+    str, typer.Option(metavar="URL", help="The upstream for requests in Anthropic's format.")
 ]
 OpenAiOption = Annotated[
-    str,
-    typer.Option(metavar="URL", help="The upstream for requests in OpenAI's formats.", show_default=False),
+    str, typer.Option(metavar="URL", help="The upstream for requests in OpenAI's formats.")
 ]
 MarksOption = Annotated[
     Literal["client", "auto"],
-    typer.Option(help="Cache marks: only the client's, or Lowwater's as well."),
+    typer.Option(metavar="client|auto", help="Cache marks: only the client's, or Lowwater's as well."),
 ]
 RecallOption = Annotated[bool, typer.Option("--recall", help="Give the model recall tools.")]
 ContinueOption = Annotated[
-    bool,
-    typer.Option(
-        "--continue-by-summary",
-        help="Continue the session whose summary a new one quotes.",
-    ),
+    bool, typer.Option("--continue-by-summary", help="Continue the session whose summary a new one quotes.")
 ]
 SummariesOption = Annotated[
-    bool,
-    typer.Option(
-        "--summaries-on-client-key",
-        help="Summaries on the client's key.",
-    ),
+    bool, typer.Option("--summaries-on-client-key", help="Summaries on the client's key.")
 ]
 
 
 @with_settings
 def run(
     command: Annotated[
-        list[str],
-        typer.Argument(metavar="-- CLIENT …", help="The client and its arguments.", show_default=False),
+        list[str], typer.Argument(metavar="-- CLIENT …", help="The client and its arguments.")
     ],
     *,
     store: StoreAddress = "",
@@ -92,7 +84,7 @@ def run(
     json: Annotated[bool, typer.Option("--json", help="The bill as JSON, on stderr.")] = False,
     settings: Resolved,
 ) -> None:
-    """Run an agent through a gateway of its own, and print the bill when it ends.
+    """Run an agent through a gateway of its own, and print the bill.
 
     Only the client learns the gateway's URL, which contains a random secret.
     Where ANTHROPIC_BASE_URL or OPENAI_BASE_URL were set before, the gateway
@@ -149,9 +141,12 @@ def _run_client(command: list[str], options: GatewayOptions, store: Store) -> in
 
 @with_settings
 def serve(
+    context: typer.Context,
     *,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="The port; 0 is any free one.")] = 4141,
+    host: Annotated[str, typer.Option(metavar="HOST", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, metavar="N", help="The port; 0 is any free one.")
+    ] = 4141,
     anthropic_upstream: AnthropicOption = "",
     openai_upstream: OpenAiOption = "",
     store: StoreAddress = "",
@@ -159,30 +154,23 @@ def serve(
         str,
         typer.Option(
             metavar="NAME",
-            help="Treat all clients as this one tenant; by default each API key is its own tenant.",
-            show_default=False,
+            help="One tenant for all clients; by default each API key is its own.",
         ),
     ] = "",
     marks: MarksOption = "client",
     recall: RecallOption = False,
     summaries_on_client_key: SummariesOption = False,
     require_key: Annotated[
-        bool,
-        typer.Option(
-            "--require-key",
-            help="Refuse requests that carry no credential.",
-        ),
+        bool, typer.Option("--require-key", help="Refuse requests that carry no credential.")
     ] = False,
     open_to_all: Annotated[
         bool,
         typer.Option(
-            "--open-to-all",
-            help=f"Allow other machines to connect even if {ACCESS_KEYS} is empty.",
+            "--open-to-all", help=f"Allow other machines to connect even if {ACCESS_KEYS} is empty."
         ),
     ] = False,
     allow_host: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Also accept this Host header; may be repeated."),
+        list[str] | None, typer.Option(metavar="NAME", help="Also accept this Host header; may be repeated.")
     ] = None,
     allow_origin: Annotated[
         list[str] | None,
@@ -208,23 +196,56 @@ def serve(
         bool,
         typer.Option("--no-log", help="Do not log requests (readable lines on a terminal, JSON in a pipe)."),
     ] = False,
+    mcp: Annotated[
+        bool,
+        typer.Option("--mcp", help="Serve recall tools over stdin and stdout instead.", rich_help_panel=_MCP),
+    ] = False,
+    session: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Only this session; else the newest, or the one that a call names.",
+            rich_help_panel=_MCP,
+        ),
+    ] = "",
+    project: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Only sessions of the project there; else here.", rich_help_panel=_MCP
+        ),
+    ] = None,
+    source: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Only of this source, such as cli or gateway:7ecbb046.", rich_help_panel=_MCP
+        ),
+    ] = "",
     settings: Resolved,
 ) -> None:
-    """Run the gateway: point a client's base URL at it, and its conversations are compacted when that pays.
+    """Run the gateway for any client, or serve recall with --mcp.
 
-    Requests with nothing to compact pass through byte for byte. Messages are
-    stored once the provider has accepted them; API keys are passed on and
+    Point a client's base URL at it: its conversations are compacted when that
+    pays, and requests with nothing to compact pass through byte for byte.
+    Messages are stored once the provider has accepted them; API keys are
     neither stored nor logged. If LOWWATER_GATEWAY_KEYS lists keys, every
     request must send one as x-lowwater-key; to listen on an address that
-    other machines can reach, keys are required. `/healthz` and `/metrics` are
-    for operators.
+    other machines can reach, keys are required.
+
+    With --mcp, an MCP client starts it, and its model can search and read what
+    was compacted: in sessions of one tenant and project only, by default those
+    that `lowwater run` stored for the current project.
 
     lowwater serve
     ANTHROPIC_BASE_URL=http://127.0.0.1:4141 claude
-    OPENAI_BASE_URL=http://127.0.0.1:4141/v1 your-agent
     LOWWATER_GATEWAY_KEYS=one,two lowwater serve --host 0.0.0.0
     lowwater serve --store postgresql://…      any number of replicas
+    claude mcp add lowwater -- lowwater serve --mcp
+    lowwater serve --mcp --source cli          sessions of the library
     """
+    _check_options(context, mcp=mcp)
+    if mcp:
+        _serve_recall(store, session=session, tenant=tenant, project=project, source=source)
+        return
     access_keys = _access_keys()
     if not access_keys and not open_to_all and not is_loopback(host):
         raise BadSetting(
@@ -253,6 +274,18 @@ def serve(
     if not quiet_log:
         log_to_stderr()
     run_gateway(options, store, host=host, port=port)
+
+
+def _check_options(context: typer.Context, *, mcp: bool) -> None:
+    """Refuse an option of the gateway beside --mcp, and one of --mcp without it."""
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        given = context.get_parameter_source(name)
+        is_out_of_place = name not in _FOR_BOTH and mcp != (name in _FOR_MCP)
+        if is_out_of_place and given is not None and given.name == "COMMANDLINE":
+            raise BadInput(
+                f"{parameter.opts[0]} {'does not go with --mcp' if mcp else 'goes with --mcp only'}"
+            )
 
 
 def _access_keys() -> tuple[str, ...]:
@@ -319,53 +352,8 @@ def log_to_stderr() -> None:
     logger.propagate = False
 
 
-def mcp(
-    *,
-    session: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Only this session; by default the most recent, or the one that a call names.",
-            show_default=False,
-        ),
-    ] = "",
-    tenant: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Only sessions of this gateway tenant; by default that of lowwater run.",
-            show_default=False,
-        ),
-    ] = "",
-    project: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Only sessions of the project in this folder; by default the current one.",
-            show_default=False,
-        ),
-    ] = None,
-    source: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Only sessions of this source, such as gateway:7ecbb046 or cli.",
-            show_default=False,
-        ),
-    ] = "",
-    store: StoreAddress = "",
-) -> None:
-    """Serve the recall tools over standard input and output, for an MCP client to start.
-
-    Point it at the store of the gateway or of the library, and the client's
-    model can search and read what was compacted, in sessions of one tenant
-    and one project only. By default these are the sessions that `lowwater
-    run` stored for the current project.
-
-    claude mcp add lowwater -- lowwater mcp
-    lowwater mcp --tenant team                sessions of serve --tenant team
-    lowwater mcp --source cli                 sessions of the library
-    """
+def _serve_recall(store: str, *, session: str, tenant: str, project: Path | None, source: str) -> None:
+    """Serve the recall tools over standard input and output until the client closes them."""
     try:
         from lowwater.gateway.mcp_server import server_over  # noqa: PLC0415  # an optional package
     except ImportError as error:
@@ -405,7 +393,7 @@ def print_bill(store: Store, *, since: float, nothing: str, json: bool = False) 
     It goes to standard error, because standard output belongs to the client.
     """
     registry = load_registry()
-    accounts = [later_than(each, since) for each in all_accounts(store) if each.session.changed_at >= since]
+    accounts = [later_than(each, since) for each in accounts_of(store) if each.session.changed_at >= since]
     totals = [total_of(account, registry) for account in accounts]
     lines = [session_line(account, total) for account, total in zip(accounts, totals, strict=True)]
     if json:

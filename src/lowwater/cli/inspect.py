@@ -1,59 +1,100 @@
-"""`lowwater inspect`: what fills the window of a conversation in a file."""
+"""`lowwater inspect`: what fills the window of a conversation in a file; with --explain, what would be done about it."""
 
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Literal
 
-import msgspec
 import typer
-from rich.console import Console
+from msgspec import Struct
+from rich.console import RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from lowwater.adapters.models import load_registry
-from lowwater.cli.conversations import OpenedFile, draw_contents, open_file
-from lowwater.cli.stored_sessions import fitted_block
-from lowwater.core.accounts.contents import Contents, contents
+from lowwater.cli.command import AsJson, with_settings
+from lowwater.cli.conversations import (
+    ASSUMED_MODEL,
+    FileArgument,
+    FileFormat,
+    FileModel,
+    open_file,
+    open_session,
+)
+from lowwater.cli.tables import figures_table, page_width, print_json, print_page
+from lowwater.core.accounts.contents import Contents, ContentShare, contents
+from lowwater.core.decisions import Compact
 from lowwater.core.formats.files import Conversation
 from lowwater.core.models.model import Model
+from lowwater.core.policies.explanations import reason_sentence
+from lowwater.core.policies.registry import POLICIES
 from lowwater.core.tokens.counting import count_parts, count_preamble
 from lowwater.protocols import Tokenizer
 from lowwater.session.factories import counter_for
+from lowwater.session.status import Status
+from lowwater.settings import Settings
+from lowwater.settings.resolve import Resolved
+
+_WIDTH = 100
+"""The most columns of a page of this command."""
+_COLOURS = {
+    "tools": "bright_black",
+    "system": "blue",
+    "user": "green",
+    "assistant": "cyan",
+    "thinking": "magenta",
+    "tool calls": "yellow",
+    "tool results": "red",
+    "images": "bright_magenta",
+    "documents": "bright_blue",
+    "other": "white",
+}
 
 
+@with_settings
 def inspect(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A conversation, or an agent's log; - reads standard input.")
-    ],
-    model: Annotated[
-        str, typer.Option(metavar="NAME", help="Whose window to measure by; default: the one the file names.")
-    ] = "",
-    format: Annotated[
-        str, typer.Option(metavar="FORMAT", help="auto, openai, responses or anthropic.")
-    ] = "auto",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
+    file: FileArgument,
+    *,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="What each policy would do before the next call, and why.")
+    ] = False,
+    model: FileModel = "",
+    format: FileFormat = "auto",
+    json: AsJson = False,
+    settings: Resolved,
 ) -> None:
-    """Show what fills the window of a conversation: by kind, by tool, by age.
+    """Show what fills the window; with --explain, what would be done.
+
+    The conversation is measured by kind of content, by tool and by age. With
+    --explain: what the configured policy would do before the next call,
+    step by step with its numbers, then a line for every other policy. Nothing
+    is written.
 
     FILE holds a JSON array of messages, JSON lines with one message each,
     or the body of an API request, in OpenAI's chat or in Anthropic's format,
     plain or gzipped. Tokens are counted offline.
 
     lowwater inspect session.jsonl
-    lowwater inspect request.json --model claude-opus-5-5
-    curl … | lowwater inspect - --json
+    lowwater inspect session.jsonl --explain --policy guarded
+    curl … | lowwater inspect - --model claude-opus-5-5 --json
     """
     opened = open_file(file, format)
     conversation = opened.conversation
-    found = load_registry().find(model or conversation.model or "unknown")
-    tokenizer = counter_for(model or conversation.model)
-    filled = fill_of(conversation, tokenizer)
-    if json:
-        typer.echo(_as_json(opened, filled, found, tokenizer))
+    if explain:
+        found = explained(conversation, model=model, settings=settings.settings)
+        said, page = _explained_json(found), _explained_page(found)
+        notes = [*opened.notes(), *([] if model or conversation.model else [ASSUMED_MODEL])]
     else:
-        show(
-            filled,
-            title=_title(conversation, filled, found),
-            context=found.context_length,
-            notes=(*found.assumptions, *opened.notes()),
-        )
+        known = load_registry().find(model or conversation.model or "unknown")
+        tokenizer = counter_for(model or conversation.model)
+        filled = fill_of(conversation, tokenizer)
+        said = _filled_json(conversation, filled, known, tokenizer)
+        page, notes = _filled_page(conversation, filled, known), [*known.assumptions, *opened.notes()]
+    if json:
+        print_json(said | opened.as_json())
+        return
+    print_page([*page, *(Text(f"\n{note}", style="yellow") for note in notes)], most=_WIDTH)
+
+
+# What fills the window
 
 
 def fill_of(conversation: Conversation, tokenizer: Tokenizer) -> Contents:
@@ -66,29 +107,20 @@ def fill_of(conversation: Conversation, tokenizer: Tokenizer) -> Contents:
     )
 
 
-def show(filled: Contents, *, title: str, context: int, notes: tuple[str, ...] = ()) -> None:
-    """Print what fills a window as wide as the terminal, up to a hundred columns."""
-    console = Console(highlight=False)
-    width = min(console.width, 100)
-    console.print(Text(title, style="bold"))
-    for block in draw_contents(filled, context, width):
-        console.print(fitted_block(block, width), width=width)
-    for note in notes:
-        console.print(Text(f"\n{note}", style="yellow"), width=width)
-
-
-def _title(conversation: Conversation, filled: Contents, model: Model) -> str:
+def _filled_page(conversation: Conversation, filled: Contents, model: Model) -> Iterator[RenderableType]:
     share = filled.tokens / model.context_length
-    name = conversation.model or model.name
-    return (
+    yield Text(
         f"{filled.tokens:,} tokens in {filled.messages:,} messages, {filled.turns:,} turns"
-        f" · {share:.0%} of the {model.context_length:,} of {name}"
+        f" · {share:.0%} of the {model.context_length:,} of {conversation.model or model.name}",
+        style="bold",
     )
+    yield from draw_contents(filled, model.context_length, page_width(_WIDTH))
 
 
-def _as_json(opened: OpenedFile, filled: Contents, model: Model, tokenizer: Tokenizer) -> str:
-    conversation = opened.conversation
-    said = {
+def _filled_json(
+    conversation: Conversation, filled: Contents, model: Model, tokenizer: Tokenizer
+) -> dict[str, object]:
+    return {
         "format": conversation.format,
         "shape": conversation.shape,
         "model": model.name,
@@ -96,5 +128,152 @@ def _as_json(opened: OpenedFile, filled: Contents, model: Model, tokenizer: Toke
         "assumptions": model.assumptions,
         "vocabulary": tokenizer.vocabulary,
         "contents": filled,
-    } | opened.as_json()
-    return msgspec.json.format(msgspec.json.encode(said), indent=2).decode()
+    }
+
+
+def draw_contents(contents: Contents, context: int, width: int) -> Iterator[Table | Text]:
+    """Yield the bar with its legend, then the tables by tool and age and the largest pieces."""
+    yield _bar(contents, context, width)
+    yield _legend(contents, context)
+    if contents.by_tool:
+        yield Text("\nby tool", style="bold")
+        yield _shares(contents.by_tool[:10], contents.tokens, "results", width)
+    yield Text("\nby age", style="bold")
+    yield _shares(contents.by_age, contents.tokens, "messages", width)
+    yield Text("\nlargest", style="bold")
+    table = _table()
+    for piece in contents.largest:
+        share = f"{piece.tokens / max(contents.tokens, 1):.0%}"
+        table.add_row(
+            piece.label, f"{piece.tokens:,}", share, Text(f"message {piece.index}", style="bright_black")
+        )
+    yield table
+    yield from _problems(contents)
+
+
+def _bar(contents: Contents, context: int, width: int) -> Text:
+    """Draw the whole window on one line; every kind that is there gets at least its share, rounded down."""
+    bar = Text()
+    whole = max(context, contents.tokens, 1)
+    drawn = spent = 0
+    for share in contents.by_kind:
+        spent += share.tokens
+        cells = round(width * spent / whole) - drawn
+        bar.append("█" * cells, style=_COLOURS[share.label])
+        drawn += cells
+    bar.append("░" * (width - drawn), style="bright_black")
+    return bar
+
+
+def _legend(contents: Contents, context: int) -> Table:
+    table = _table()
+    for share in contents.by_kind:
+        label = Text("■ ", style=_COLOURS[share.label]) + Text(share.label, style="default")
+        pieces = Text(f"{share.count:,}", style="bright_black")
+        table.add_row(label, f"{share.tokens:,}", f"{share.tokens / max(contents.tokens, 1):.0%}", pieces)
+    free = context - contents.tokens
+    if free >= 0:
+        table.add_row(Text("░ free", style="bright_black"), f"{free:,}", "", "")
+    else:
+        table.add_row(Text("over the window", style="bold red"), f"{-free:,}", "", "")
+    return table
+
+
+def _shares(shares: Sequence[ContentShare], whole: int, counted: str, width: int) -> Table:
+    table = _table()
+    widest = max((share.tokens for share in shares), default=1) or 1
+    room = max(8, width - 62)
+    for share in shares:
+        bar = "▇" * round(room * share.tokens / widest)
+        said = Text(
+            f"{share.count:,} {counted if share.count != 1 else counted.removesuffix('s')}",
+            style="bright_black",
+        )
+        table.add_row(share.label, f"{share.tokens:,}", f"{share.tokens / max(whole, 1):.0%}", said, bar)
+    return table
+
+
+def _table() -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column(min_width=22, max_width=34, no_wrap=True)
+    table.add_column(justify="right")
+    table.add_column(justify="right", style="bright_black")
+    table.add_column()
+    table.add_column(style="red", no_wrap=True)
+    return table
+
+
+def _problems(contents: Contents) -> Iterator[Text]:
+    broken = contents.unpaired
+    for found, said in (
+        (broken.calls, "calls were never answered"),
+        (broken.results, "results answer no call"),
+        (broken.repeated, "ids are used twice"),
+    ):
+        if found:
+            places = ", ".join(f"message {index}" for index, _ in found[:5])
+            more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+            yield Text(f"\n{len(found)} {said}: {places}{more}", style="yellow")
+
+
+# What would be done about it
+
+
+class PolicyDecision(Struct, frozen=True, kw_only=True):
+    """What one policy would do."""
+
+    policy: str
+    decision: Literal["compact", "keep"]
+    why: str
+
+
+class Explained(Struct, frozen=True, kw_only=True):
+    """What would be done with a conversation: by the configured policy step by step, and by every policy in a line."""
+
+    before: Status
+    policy: str
+    steps: str
+    verdicts: tuple[PolicyDecision, ...]
+
+
+def explained(conversation: Conversation, *, model: str, settings: Settings) -> Explained:
+    """Return what every policy would do with a conversation before the next call."""
+    chosen = settings.compression.policy
+    before = open_session(conversation, model=model, policy=chosen, settings=settings).status()
+    verdicts: list[PolicyDecision] = []
+    steps = ""
+    for policy in dict.fromkeys((*(own.name for own in POLICIES), chosen)):
+        session = open_session(conversation, model=model, policy=policy, settings=settings)
+        decision = session.dry_run()
+        verdicts.append(
+            PolicyDecision(
+                policy=policy,
+                decision="compact" if isinstance(decision, Compact) else "keep",
+                why=reason_sentence(decision.because),
+            )
+        )
+        if policy == chosen:
+            steps = session.explain()
+    return Explained(before=before, policy=chosen, steps=steps, verdicts=tuple(verdicts))
+
+
+def _explained_json(found: Explained) -> dict[str, object]:
+    verdicts = {each.policy: {"decision": each.decision, "because": each.why} for each in found.verdicts}
+    return {"status": found.before, "policy": found.policy, "explanation": found.steps, "policies": verdicts}
+
+
+def _explained_page(found: Explained) -> Iterator[RenderableType]:
+    before = found.before
+    wall = "" if before.acts_at == "wall" else f", wall {before.wall:,}"
+    sizes = f" on {before.model}: {before.acts_at} {before.threshold:,}{wall}, context {before.context:,}\n"
+    yield Text.assemble((f"{before.prompt:,} tokens", "bold"), sizes)
+    yield Text(found.policy, style="bold cyan")
+    yield Text(found.steps)
+    yield Text("\nother policies", style="bold")
+    table = figures_table("", "", header=False)
+    table.add_column(style="bright_black")
+    for each in found.verdicts:
+        if each.policy != found.policy:
+            style = "yellow" if each.decision == "compact" else "green"
+            table.add_row(each.policy, Text(each.decision, style=style), each.why)
+    yield table

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rich.padding import Padding
 from rich.text import Text
 
-from lowwater.cli.command import say
+from lowwater.cli.command import AsJson, say
 from lowwater.cli.stored_sessions import (
     StoreAddress,
     command_line,
@@ -19,11 +19,9 @@ from lowwater.cli.stored_sessions import (
     find_session,
     open_kept,
     opened_store,
-    page_width,
     print_command,
-    print_json,
-    print_page,
 )
+from lowwater.cli.tables import fields_of, page_width, print_json, print_page
 from lowwater.cli.wording import fitted, on_one_line, printable
 from lowwater.core.ledger import Ledger
 from lowwater.core.recall.recalled import (
@@ -48,6 +46,7 @@ _WHO = 26
 """Width of the column with the role."""
 _FOUND_BY = "bold yellow"
 _LIMIT = 5
+_TOLD = ("handle", "number", "who", "tokens")
 
 
 class FoundMessage(Struct, frozen=True, kw_only=True):
@@ -91,17 +90,14 @@ def expansion_page(
 
 def found_json(wanted: str, found: Sequence[FoundMessage], *, whole: bool) -> dict[str, object]:
     """Return the messages found as JSON values; texts only if `whole`."""
+    told = (*_TOLD, "text") if whole else _TOLD
     return {
         "wanted": wanted,
         "found": [
             {
                 "session": each.session,
-                **_told(each.recalled),
-                "excerpt": each.recalled.excerpt,
-                "tokens_with_near": each.recalled.tokens_with_near,
-                "group": each.recalled.group,
-                "near": [_told(one) | ({"text": one.text} if whole else {}) for one in each.recalled.near],
-                **({"text": each.recalled.text} if whole else {}),
+                **fields_of(each.recalled, *told, "excerpt", "tokens_with_near", "group"),
+                "near": [fields_of(one, *told) for one in each.recalled.near],
             }
             for each in found
         ],
@@ -114,7 +110,7 @@ def expansion_json(expansion: Expansion, messages: Sequence[Recalled]) -> dict[s
         "handle": expansion.handle,
         "summary": expansion.text,
         "children": expansion.children,
-        "messages": [_told(one) | {"text": one.text} for one in messages],
+        "messages": [fields_of(one, *_TOLD, "text") for one in messages],
     }
 
 
@@ -163,10 +159,6 @@ def _line(handle: str, who: str, tokens: int, *, said: str, width: int, style: s
     return Text(fitted(line, width).rstrip(), style=style)
 
 
-def _told(one: RecalledMessage) -> dict[str, object]:
-    return {"handle": one.handle, "number": one.number, "who": one.who, "tokens": one.tokens}
-
-
 def recall(
     name: Annotated[
         str,
@@ -177,27 +169,23 @@ def recall(
         ),
     ],
     words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="WORDS…|HANDLE", help="Words to look for, or a handle.", show_default=False),
+        list[str] | None, typer.Argument(metavar="WORDS…|HANDLE", help="Words to look for, or a handle.")
     ] = None,
     *,
     around: Annotated[
         int, typer.Option(metavar="N", min=0, max=50, help="Messages to show before and after.")
     ] = 1,
     limit: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, help=f"Show at most so many; {_LIMIT} for words.", show_default=False
-        ),
+        int | None, typer.Option(metavar="N", min=1, help=f"Show at most so many; {_LIMIT} for words.")
     ] = None,
     expand: Annotated[
         bool, typer.Option("--expand", help="Show whole messages instead of a line of each.")
     ] = False,
     everywhere: Annotated[bool, typer.Option("--all", help="Search all sessions.")] = False,
     store: StoreAddress = "",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
+    json: AsJson = False,
 ) -> None:
-    """Find messages of a session, including those no longer in view, and read them in full.
+    """Find messages of a session, including those no longer in view.
 
     Words find the messages that contain most of them, shown with their
     neighbours and sizes in tokens. A handle such as lw:412, as found in

@@ -17,10 +17,7 @@ def replay(
     ],
     *,
     policies: Annotated[
-        str,
-        typer.Option(
-            metavar="A,B,…", help="Only these policies; the optimum is always there.", show_default=False
-        ),
+        str, typer.Option(metavar="A,B,…", help="Only these policies; the optimum is always there.")
     ] = "",
     model: Annotated[
         str,
@@ -28,14 +25,12 @@ def replay(
             metavar="NAME",
             help="Prices, window and cache rules to replay with: a model, or a price sheet "
             "(anthropic-r10, anthropic-r05, openai-30m, deepseek). Without it those of the model that was recorded.",
-            show_default=False,
         ),
     ] = "",
     full: Annotated[
         str,
         typer.Option(
-            metavar="A,B,…|all|none",
-            help="Which policies the real engine plays too, on the real messages.",
+            metavar="A,B,…|all|none", help="Which policies the real engine plays too, on the real messages."
         ),
     ] = "rent-or-buy,never",
     thorough: Annotated[
@@ -44,14 +39,11 @@ def replay(
     run: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR",
-            help="Keep finished sessions there; run again, only the others are played.",
-            show_default=False,
+            metavar="DIR", help="Keep finished sessions there; run again, only the others are played."
         ),
     ] = None,
     workers: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Processes to play in; as many as cores.", show_default=False),
+        int | None, typer.Option(min=1, metavar="N", help="Processes to play in; as many as cores.")
     ] = None,
     engine: Annotated[
         Where, typer.Option(help="Play on this machine, or on a Ray cluster: the results are the same.")
@@ -61,25 +53,19 @@ def replay(
         typer.Option(
             metavar="HOST:PORT",
             help="The Ray cluster; without it, one is started on this machine for the run.",
-            show_default=False,
         ),
     ] = "",
     json: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write all figures as JSON, too; - prints only that.", show_default=False
-        ),
+        Path | None, typer.Option(metavar="FILE", help="Write all figures as JSON, too; - prints only that.")
     ] = None,
     html: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write one page for a browser, too.", show_default=False),
+        Path | None, typer.Option(metavar="FILE", help="Write one page for a browser, too.")
     ] = None,
     parquet: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
             help="Write tables for DuckDB and the like, too: sessions, outcomes, gone, events, calls.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:

@@ -15,8 +15,8 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.cli.command import INTERRUPTED, noting_interrupts, say
-from lowwater.cli.stored_sessions import page_width, print_json, print_page
+from lowwater.cli.command import INTERRUPTED, check_paths, noting_interrupts, say, write_page
+from lowwater.cli.tables import figures_table, page_width, print_json, print_page
 from lowwater.cli.wording import amount, figure, from_the_end, on_one_line, printable, share, short
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput, BadSetting
@@ -132,12 +132,7 @@ def _metrics(lines: Sequence[_Line], width: int) -> Table:
 
 
 def _empty(columns: Sequence[str], width: int) -> Table:
-    gap = 2 if width >= _WIDE else 1
-    table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="bright_black")
-    table.add_column("policy", no_wrap=True)
-    for title in columns:
-        table.add_column(title, justify="right", no_wrap=True)
-    return table
+    return figures_table("policy", figures=columns, gap=2 if width >= _WIDE else 1)
 
 
 def _style(line: _Line) -> str:
@@ -248,9 +243,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
 def replay_all(wanted: Wanted) -> None:
     """Replay the sessions and print the report; after Ctrl-C, the report so far."""
-    for path in wanted.paths:
-        if not path.exists():
-            raise BadInput(f"{on_one_line(str(path), 200)} is not there")
+    check_paths(wanted.paths)
     options, engine = options_for(wanted), engine_for(wanted)
     gathering, timelines = ReportBuilder(), Timelines()
     unread: list[Skipped] = []
@@ -264,7 +257,7 @@ def replay_all(wanted: Wanted) -> None:
             tables.write()
             say(f"wrote tables to {on_one_line(str(wanted.parquet), 200)}")
     if wanted.html is not None:
-        _write(wanted.html, replay_page(report, timelines=timelines.chosen()).encode())
+        write_page(wanted.html, replay_page(report, timelines=timelines.chosen()).encode())
     _show(report, wanted)
     if interrupted:
         raise SystemExit(INTERRUPTED)
@@ -379,16 +372,8 @@ def _show(report: ReplayReport, wanted: Wanted) -> None:
         print_json(report_json(report))
         return
     if wanted.json is not None:
-        _write(wanted.json, msgspec.json.format(msgspec.json.encode(report_json(report)), indent=2))
+        write_page(wanted.json, msgspec.json.format(msgspec.json.encode(report_json(report)), indent=2))
     print_page(page(report, width=page_width()))
-
-
-def _write(place: Path, data: bytes) -> None:
-    try:
-        place.write_bytes(data)
-    except OSError as error:
-        raise BadInput(f"{on_one_line(str(place), 200)} cannot be written: {error.strerror}") from None
-    say(f"wrote {on_one_line(str(place), 200)}")
 
 
 def _nothing(report: ReplayReport) -> str:

@@ -7,8 +7,9 @@ import typer
 from msgspec import Struct
 from rich.text import Text
 
-from lowwater.cli.checkpoints import checkpoint_named
-from lowwater.cli.diff import difference_json, difference_lines
+from lowwater.cli.command import AsJson
+from lowwater.cli.sessions.checkpoints import checkpoint_named
+from lowwater.cli.sessions.diff import difference_json, difference_lines
 from lowwater.cli.stored_sessions import (
     SessionName,
     StoreAddress,
@@ -17,9 +18,8 @@ from lowwater.cli.stored_sessions import (
     open_kept,
     opened_store,
     print_command,
-    print_json,
-    print_page,
 )
+from lowwater.cli.tables import fields_of, print_json, print_page
 from lowwater.cli.wording import on_one_line
 from lowwater.core.accounts.difference import Difference, difference
 from lowwater.core.entries import Rewound
@@ -48,13 +48,13 @@ def rewind(
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
     store: StoreAddress = "",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
+    json: AsJson = False,
 ) -> None:
-    """Restore the view of a checkpoint, followed by the messages that came later.
+    """Take a session back to a checkpoint; nothing is ever lost.
 
-    Compactions since then are undone; with --discard-later, later messages
-    leave the view too. Nothing is ever lost: a checkpoint is made before the
-    rewind, and the command that undoes it is printed. If another process uses
+    The view of the checkpoint is restored, followed by the messages that came
+    later. Compactions since then are undone; with --discard-later, later messages
+    leave the view too. A checkpoint is made before the rewind, and the command that undoes it is printed. If another process uses
     the session, it sees the rewind at its next turn.
 
     lowwater rewind refactor-auth before-compaction-2 --dry-run
@@ -116,9 +116,7 @@ def _print(done: Done) -> None:
 
 def _said(done: Done) -> dict[str, object]:
     return {
-        "session": done.session,
-        "to": done.to,
-        "discard_later": done.discard_later,
+        **fields_of(done, "session", "to", "discard_later"),
         "dry_run": done.is_dry_run,
         "undo": done.undo or None,
         "changes": difference_json(done.changes, full=False),

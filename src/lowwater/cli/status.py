@@ -1,4 +1,4 @@
-"""`lowwater status`: the figures of one stored session, or one line for each."""
+"""`lowwater status`: the figures of one stored session, or of all of them together."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -6,38 +6,54 @@ from typing import Annotated
 
 import typer
 from msgspec import Struct
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from lowwater.adapters.models import load_registry
-from lowwater.cli.command import with_settings
-from lowwater.cli.efficiency import costs_sentence, payback_sentence
+from lowwater.cli.command import AsJson, Since, with_settings
 from lowwater.cli.sessions.listing import costs_of
 from lowwater.cli.stored_sessions import (
     EMPTY,
-    LABEL,
+    OptionalSession,
     StoreAddress,
-    all_accounts,
-    cadence_table,
-    complete_session,
-    find_session,
-    grid,
-    net,
-    newest_session,
+    accounts_of,
+    later_than,
     open_kept,
     opened_store,
+    session_or_newest,
+)
+from lowwater.cli.tables import (
+    LABEL,
+    Plot,
+    bar,
+    bars_table,
+    cadence_table,
+    draw_plot,
+    figures_table,
+    grid,
+    net,
     page_width,
     print_json,
     print_page,
 )
-from lowwater.cli.tables import Plot, draw_plot, unclipped
-from lowwater.cli.wording import ago, amount, cache_state, figure, on_one_line, share, short
+from lowwater.cli.wording import (
+    ago,
+    amount,
+    cache_state,
+    day,
+    figure,
+    moment,
+    on_one_line,
+    read_since,
+    share,
+    short,
+)
 from lowwater.core.accounts.advice import advice_sentence
 from lowwater.core.accounts.cadence import Cadence, cadence, turns_before_events
 from lowwater.core.accounts.efficiency import Efficiency, compactions, efficiency
-from lowwater.core.accounts.figures import Figures, Gathered, figures
+from lowwater.core.accounts.figures import Figures, Gathered, Repayment, Summarizing, figures
 from lowwater.core.accounts.payback import paybacks
 from lowwater.core.events import Compaction
 from lowwater.core.models.model import Model
@@ -50,11 +66,14 @@ from lowwater.session.status import Status
 from lowwater.settings import Settings
 from lowwater.settings.resolve import Resolved
 
-_FIGURE_TITLES = ("turns", "prompt", "passes", "cost", "net", "changed")
 _MAX_TITLE = 40
 """Characters shown of a title."""
+_MAX_LINES = 20
+"""Sessions listed below what all of them cost together."""
 _UNLIMITED_CONSOLE = Console(width=1_000)
-_SIDE_BY_SIDE = 112
+_SIDE_BY_SIDE, _WIDE = 112, 105
+_MIN_MODEL_WIDTH = 12
+"""The least width of the column with the model's name."""
 _LEVELS = {"info": "cyan", "notice": "cyan", "warning": "yellow", "critical": "red"}
 
 
@@ -98,40 +117,40 @@ class SessionLine(Struct, frozen=True, kw_only=True):
 
 @with_settings
 def status(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME",
-            help="A stored session; by default the most recent one.",
-            show_default=False,
-            autocompletion=complete_session,
-        ),
-    ] = None,
+    name: OptionalSession = None,
     *,
-    everything: Annotated[bool, typer.Option("--all", help="Show one line for each session.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All sessions together, by model.")] = False,
+    since: Since = "",
     store: StoreAddress = "",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
+    json: AsJson = False,
     settings: Resolved,
 ) -> None:
-    """Show the figures of a stored session: window, cache, costs, and what compaction saved.
+    """Show what a stored session, or all of them, cost and saved.
 
-    The plot shows the size of the prompt at each turn, with ▲ at compactions
-    and a line at the threshold. "Saved" adds up the tokens that later calls
-    did not have to carry; "net" is the money saved after deducting the cost of
-    the compactions. In JSON, money is in nano-dollars, or null if unknown.
+    One session: its window, cache and costs, and a plot of the prompt at each
+    turn, with ▲ at compactions and a line at the threshold. All sessions: costs
+    by model, payback, summaries, a line for each session, and what the numbers
+    recommend.
 
-    lowwater status                    the most recent session
+    "Saved" adds up the tokens that later calls did not have to carry, "net" is
+    the money saved less the cost of the compactions, "untouched" estimates the
+    cost without any. Payback is the number of later calls after which a
+    compaction had saved what it cost. In JSON, money is in nano-dollars, or
+    null if unknown.
+
+    lowwater status                    the newest session
     lowwater status refactor-auth
-    lowwater status --all              a line for each
+    lowwater status --all --since 30d
     lowwater status --json | jq .efficiency.net
     """
     if everything and name is not None:
         raise BadInput("--all shows every session: leave out the name, or leave out --all")
+    begin = read_since(since, time.time()) if since else None
     with opened_store(store) as opened:
         if everything:
-            _show_all(opened, json=json)
+            _show_all(opened, begin, json=json)
         else:
-            _show(_figures_of(opened, name, settings.settings), json=json)
+            _show(_figures_of(opened, name, begin, settings.settings), json=json)
 
 
 def _show(shown: SessionFigures, *, json: bool) -> None:
@@ -141,30 +160,51 @@ def _show(shown: SessionFigures, *, json: bool) -> None:
         print_page(session_page(shown, width=page_width(), now=time.time()))
 
 
-def _show_all(store: Store, *, json: bool) -> None:
-    registry = load_registry()
-    accounts = all_accounts(store)
+def _show_all(store: Store, begin: float | None, *, json: bool) -> None:
+    accounts, registry = _since(accounts_of(store), begin), load_registry()
+    found, paced = efficiency(accounts, registry), cadence(accounts)
     lines = [session_line(account, total_of(account, registry)) for account in accounts]
     if json:
-        print_json({"sessions": lines})
-        return
-    if not lines:
-        raise BadInput(EMPTY)
-    print_page([sessions_table(lines, width=page_width(), now=time.time())])
+        print_json({"since": begin, "sessions": lines, "cadence": paced, **_efficiency_json(found)})
+    elif not lines:
+        raise BadInput(EMPTY if begin is None else f"nothing happened in any session since {moment(begin)}")
+    else:
+        print_page(efficiency_page(found, paced, since=begin, width=page_width(), lines=lines))
 
 
-def _figures_of(store: Store, name: str | None, settings: Settings) -> SessionFigures:
-    listed = newest_session(store) if name is None else find_session(store, name)
+def _figures_of(store: Store, name: str | None, begin: float | None, settings: Settings) -> SessionFigures:
+    listed = session_or_newest(store, name)
     session = open_kept(store, listed, settings)
-    (account,) = store.accounts([listed.name])
+    found = _since(store.accounts([listed.name]), begin)
+    if not found:
+        raise BadInput(f"nothing happened in {on_one_line(listed.name, 60)} since {moment(begin or 0.0)}")
     registry = load_registry()
     return SessionFigures(
-        account=account,
+        account=found[0],
         status=session.status(),
         model=registry.find(session.route.model),
-        efficiency=efficiency([account], registry),
-        cadence=cadence([account]),
+        efficiency=efficiency(found, registry),
+        cadence=cadence(found),
     )
+
+
+def _since(accounts: list[Account], begin: float | None) -> list[Account]:
+    if begin is None:
+        return accounts
+    later = (later_than(account, begin) for account in accounts)
+    return [account for account in later if account.records or account.events]
+
+
+def _efficiency_json(found: Efficiency) -> dict[str, object]:
+    return {
+        "total": found.total,
+        "models": found.models,
+        "summarizers": found.summarizers,
+        "repayment": found.repayment,
+        "advice": [
+            {"code": each.code, "facts": each.facts, "said": advice_sentence(each)} for each in found.advice
+        ],
+    }
 
 
 def _session_json(shown: SessionFigures) -> dict[str, object]:
@@ -181,11 +221,10 @@ def _session_json(shown: SessionFigures) -> dict[str, object]:
             "compaction_cost": found.total.compaction_cost,
             "net": found.total.net,
             "repayment": found.repayment,
-            "advice": [
-                {"code": each.code, "facts": each.facts, "said": advice_sentence(each)}
-                for each in found.advice
-            ],
+            "advice": _efficiency_json(found)["advice"],
         },
+        "models": found.models,
+        "summarizers": found.summarizers,
         "cadence": shown.cadence,
         "prompts": shown.prompts,
         "compactions": [
@@ -216,6 +255,12 @@ def session_page(shown: SessionFigures, *, width: int, now: float) -> Iterator[T
         yield saved
         yield Text()
         yield paced
+    if len(shown.efficiency.models) > 1:
+        yield Text("\nmodels", style="bold")
+        yield _by_model(shown.efficiency, width)
+    if shown.efficiency.summarizers:
+        yield Text("\nsummaries", style="bold")
+        yield _summaries(shown.efficiency.summarizers)
     for each in shown.efficiency.advice:
         yield Text(f"\n{advice_sentence(each)}", style="yellow")
 
@@ -317,33 +362,162 @@ def total_of(account: Account, registry: Registry) -> Figures:
     return figures("", gathered)
 
 
-def sessions_table(lines: Sequence[SessionLine], *, width: int, now: float) -> RenderableType:
+def sessions_table(lines: Sequence[SessionLine], *, width: int, now: float) -> Table:
     """Return a table with a line for each session; titles are shown only if everything else still fits."""
     for has_titles in (any(line.title for line in lines), False):
-        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bright_black")
-        table.add_column("session")
-        table.add_column("model")
-        for title in _FIGURE_TITLES:
-            table.add_column(title, justify="right", no_wrap=True)
+        table = figures_table(
+            "session", "model", figures=("turns", "prompt", "passes", "cost", "net", "changed")
+        )
         for line in lines:
-            table.add_row(_name_cell(line, has_title=has_titles), Text(line.model), *_figure_cells(line, now))
+            title = f" {on_one_line(line.title, _MAX_TITLE)}" if has_titles and line.title else ""
+            table.add_row(
+                Text.assemble(on_one_line(line.name, 200), (title, "bright_black")),
+                Text(line.model),
+                figure(line.turns),
+                short(line.prompt),
+                figure(line.compactions),
+                amount(line.cost),
+                net(line.net),
+                Text(ago(line.changed_at, now), style="bright_black"),
+            )
         if (
             not has_titles
             or Measurement.get(_UNLIMITED_CONSOLE, _UNLIMITED_CONSOLE.options, table).maximum <= width
         ):
             break
-    return unclipped(table, width)
+    return table
 
 
-def _figure_cells(line: SessionLine, now: float) -> tuple[str | Text, ...]:
-    counts = (figure(line.turns), short(line.prompt), figure(line.compactions))
-    net = Text(
-        amount(line.net),
-        style="red" if line.net is not None and line.net < 0 else "green" if line.net else "",
+def efficiency_page(
+    found: Efficiency,
+    of: Cadence,
+    *,
+    since: float | None,
+    width: int,
+    lines: Sequence[SessionLine] = (),
+) -> Iterator[Table | Text]:
+    """Yield the blocks of the page of all sessions, with a table of the newest `lines`."""
+    total = found.total
+    begun = f" since {day(since)}" if since is not None else ""
+    yield Text.assemble(
+        (counted(total.sessions, "session"), "bold"),
+        f", {counted(total.turns, 'turn')}, {counted(total.passes, 'compaction')}{begun}\n",
     )
-    return (*counts, amount(line.cost), net, Text(ago(line.changed_at, now), style="bright_black"))
+    yield _by_model(found, width)
+    if any(each.untouched for each in found.models):
+        yield Text("\npaid for calls █, saved ░, of what they would have cost untouched", style="bold")
+        yield _saved(found.models, width)
+    if found.repayment.compactions:
+        yield Text("\npayback, in later calls", style="bold")
+        yield from _payback(found.repayment, width)
+    if found.summarizers:
+        yield Text("\nsummaries", style="bold")
+        yield _summaries(found.summarizers)
+    if found.total.passes:
+        yield Text()
+        yield cadence_table(of)
+    if lines:
+        yield Text("\nsessions", style="bold")
+        yield sessions_table(lines[:_MAX_LINES], width=width, now=time.time())
+    if len(lines) > _MAX_LINES:
+        yield Text(f"and {len(lines) - _MAX_LINES:,} older: --json has them all", style="bright_black")
+    if found.advice:
+        yield Text("\nrecommendations", style="bold")
+        for each in found.advice:
+            yield _bullet(advice_sentence(each))
 
 
-def _name_cell(line: SessionLine, *, has_title: bool) -> Text:
-    title = f" {on_one_line(line.title, _MAX_TITLE)}" if has_title and line.title else ""
-    return Text.assemble(on_one_line(line.name, 200), (title, "bright_black"))
+def _by_model(found: Efficiency, width: int) -> Table:
+    is_wide = width >= _WIDE
+    titles = ["turns", "prompts", "cached", "cost", "passes", "saved", "for it", "net"]
+    titles = ["sessions", *titles[:4], "untouched", *titles[4:]] if is_wide else titles
+    rows = [_cells(each, is_wide=is_wide) for each in (*found.models, found.total)]
+    taken = sum(max(map(len, column)) for column in zip(titles, *rows, strict=True))
+    gap = 2 if is_wide else 1
+    room = max(_MIN_MODEL_WIDTH, width - taken - gap * (len(titles) + 1))
+    table = figures_table("model", figures=titles, gap=gap, room=room)
+    for each, cells in zip(found.models, rows, strict=False):
+        table.add_row(Text(each.model), *cells)
+    if len(found.models) != 1:
+        table.add_row("in all", *rows[-1], style="bold")
+    return table
+
+
+def _cells(of: Figures, *, is_wide: bool) -> list[Text]:
+    cells = [figure(of.turns), short(of.prompt), share(of.cache_read_share), amount(of.cost)]
+    cells = [figure(of.sessions), *cells, amount(of.untouched)] if is_wide else cells
+    cells += [figure(of.passes), short(of.saved), amount(of.compaction_cost)]
+    return [*map(Text, cells), net(of.net)]
+
+
+def _saved(models: Sequence[Figures], width: int) -> Table:
+    """Return bars on one scale: what each model's calls cost, and what they would have cost without compaction."""
+    table = bars_table(room=20)
+    room = max(10, width - 62)
+    most = max(each.untouched or 0 for each in models)
+    for each in models:
+        if each.untouched is None or each.untouched <= 0 or each.cost is None:
+            continue
+        paid = bar(each.cost, most, room)
+        saved = max(0, round(room * each.untouched / most) - len(paid))
+        less = 1 - each.cost / each.untouched
+        change = f"{less:.0%} less" if less >= 0 else f"{-less:.0%} more"
+        said = f"{amount(each.cost)} of {amount(each.untouched)}, {change}"
+        table.add_row(
+            Text(each.model), paid + Text("░" * saved, style="green"), Text(said, style="bright_black")
+        )
+    return table
+
+
+def _payback(paid: Repayment, width: int) -> Iterator[Table | Text]:
+    if paid.predicted is not None and paid.realised is not None:
+        table = bars_table()
+        most = max(paid.predicted, paid.realised)
+        room = max(10, width - 40)
+        for said, calls in (("predicted", paid.predicted), ("realised", paid.realised)):
+            table.add_row(said, f"{calls:,.1f}", bar(calls, most, room))
+        yield table
+    yield Text(
+        f"of {counted(paid.compactions, 'purchase')}: {repayment_sentence(paid)}", style="bright_black"
+    )
+
+
+def _summaries(summarizers: Sequence[Summarizing]) -> Table:
+    titles = ("in place", "tokens", "per 1,000", "score", "rejected")
+    table = figures_table("by", figures=titles, room=30)
+    for each in summarizers:
+        price = "–" if each.cost_per_1000 is None else amount(each.cost_per_1000)
+        cells = (figure(each.summaries), figure(each.tokens), price, share(each.score), figure(each.rejected))
+        table.add_row(Text(on_one_line(each.by, 40)), *cells)
+    return table
+
+
+def _bullet(said: str) -> Table:
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_row(Text("•", style="yellow"), Text(said))
+    return table
+
+
+def costs_sentence(of: Figures) -> str:
+    """Return the cost of calls and summaries, the cost without compaction, and the number of turns without a price."""
+    summaries = f" and {amount(of.summary_cost)} for summaries" if of.summary_cost != 0 else ""
+    untouched = f"; about {amount(of.untouched)} untouched" if of.untouched is not None and of.passes else ""
+    missing = f" ({counted(of.unpriced_turns, 'turn')} not priced)" if of.unpriced_turns else ""
+    return f"{amount(of.cost)} for calls{summaries}{untouched}{missing}"
+
+
+def payback_sentence(of: Repayment) -> str:
+    """Return how many compactions have paid for themselves, and after how many calls compared with the prediction."""
+    if of.predicted is None or of.realised is None:
+        return repayment_sentence(of)
+    return f"{repayment_sentence(of)}; after {of.realised:.1f} later calls, predicted {of.predicted:.1f}"
+
+
+def repayment_sentence(of: Repayment) -> str:
+    """Return how many compactions have paid for themselves."""
+    parts = [f"{of.paid:,} paid back"] if of.paid else []
+    parts += [f"{of.open:,} not yet"] if of.open else []
+    undone = f" ({of.undone:,} undone)" if of.undone else ""
+    parts += [f"{of.failed:,} never will{undone}"] if of.failed else []
+    parts += [f"{of.unknown:,} cannot be told"] if of.unknown else []
+    return ", ".join(parts) or "nothing to pay back"

@@ -1,23 +1,20 @@
-"""What the commands on stored sessions share: the option `--store`, finding and opening a session, printing pages."""
+"""What the commands on stored sessions share: their arguments, opening the store, finding sessions and their accounts."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Annotated
 
-import msgspec
 import typer
 from msgspec.structs import replace
-from rich.console import Console, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from lowwater.cli.command import say
 from lowwater.cli.conversations import DEFAULT_MODEL
-from lowwater.cli.tables import unclipped
-from lowwater.cli.wording import amount, figure, on_one_line, printable
-from lowwater.core.accounts.cadence import Cadence, turns_before_events
+from lowwater.cli.tables import print_lines
+from lowwater.cli.wording import on_one_line, printable
+from lowwater.core.accounts.cadence import turns_before_events
 from lowwater.core.stored import Account, Listed
 from lowwater.errors import BadInput, DamagedStore, LowwaterError
 from lowwater.protocols import Store
@@ -33,14 +30,10 @@ StoreAddress = Annotated[
         "--store",
         metavar="ADDRESS",
         help="sqlite:///PATH or postgresql://…; by default LOWWATER_STORE, else a file in your data folder.",
-        show_default=False,
     ),
 ]
-LABEL = 10
-"""Width of a label, including the gap before its value."""
 EMPTY = "no session is kept here yet: --store or LOWWATER_STORE name another place"
 _MAX_NAMED = 5
-_MAX_WIDTH, _MIN_WIDTH = 120, 40
 
 
 @contextmanager
@@ -130,12 +123,18 @@ SessionName = Annotated[
 ]
 
 
-def newest_session(store: Store) -> Listed:
-    """Return the session changed last, or raise BadInput if there is none."""
+OptionalSession = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="NAME", help="A stored session; by default the newest.", autocompletion=complete_session
+    ),
+]
+
+
+def session_or_newest(store: Store, name: str | None) -> Listed:
+    """Return the session of this name, by default the one changed last; raise BadInput if there is none."""
     known = store.sessions()
-    if not known:
-        raise BadInput(EMPTY)
-    return known[0]
+    return known[0] if name is None and known else named(known, name or "")
 
 
 def open_kept(store: Store, listed: Listed, settings: Settings | None = None) -> Session:
@@ -148,18 +147,14 @@ def open_kept(store: Store, listed: Listed, settings: Settings | None = None) ->
     return Lowwater(model=model, store=store, settings=chosen, policy=left).session(listed.name, as_left=True)
 
 
-def all_accounts(store: Store) -> list[Account]:
-    """Return the accounts of all readable sessions; damaged ones are reported on standard error."""
+def accounts_of(store: Store, names: Sequence[str] | None = None) -> list[Account]:
+    """Return the accounts of these sessions, or of all; damaged ones are left out and reported on standard error."""
     try:
-        return store.accounts()
-    except DamagedStore:
-        return [account for listed in store.sessions() for account in _account_of(store, listed)]
-
-
-def _account_of(store: Store, listed: Listed) -> list[Account]:
-    try:
-        return store.accounts([listed.name])
+        return store.accounts(names)
     except DamagedStore as error:
+        names = [listed.name for listed in store.sessions()] if names is None else names
+        if len(names) > 1:
+            return [account for name in names for account in accounts_of(store, [name])]
         say(f"warning: left out: {error}")
         return []
 
@@ -176,35 +171,6 @@ def later_than(account: Account, begin: float) -> Account:
     return replace(account, records=records, events=events, turns_before=tuple(before))
 
 
-def page_width() -> int:
-    """Return the width of a page: that of the terminal, within limits."""
-    return max(_MIN_WIDTH, min(Console().width, _MAX_WIDTH))
-
-
-def print_page(blocks: Iterable[RenderableType]) -> None:
-    """Print blocks one below the other; nothing in a table is cut off, however narrow the terminal is."""
-    console, width = Console(highlight=False), page_width()
-    for block in blocks:
-        console.print(fitted_block(block, width), width=width)
-
-
-def fitted_block(block: RenderableType, width: int) -> RenderableType:
-    """Return a block so that nothing in it is cut off; an expanding table already fits."""
-    return unclipped(block, width) if isinstance(block, Table) and not block.expand else block
-
-
-def print_lines(lines: Iterable[Text]) -> None:
-    """Print lines without wrapping them; much faster than `print_page` for hundreds of lines."""
-    console = Console(highlight=False)
-    for line in lines:
-        console.print(line, no_wrap=True, overflow="ignore", crop=False)
-
-
-def print_json(said: object) -> None:
-    """Print a value as JSON."""
-    typer.echo(msgspec.json.format(msgspec.json.encode(said), indent=2).decode())
-
-
 def command_line(words: Sequence[str], *, store: str) -> str:
     """Return a command quoted for the shell, with its `--store` if one was given."""
     return shlex.join(["lowwater", *words, *(["--store", store] if store else [])])
@@ -213,50 +179,3 @@ def command_line(words: Sequence[str], *, store: str) -> str:
 def print_command(said: str, command: str) -> None:
     """Print a command on a line of its own, ready to be pasted, below a sentence about it."""
     print_lines([Text(f"\n{said}", style="bright_black"), Text(f"  {printable(command)}")])
-
-
-def grid(title: str = "", *, label: int = LABEL) -> Table:
-    """Return an empty table of labels and values."""
-    table = Table(
-        box=None,
-        show_header=False,
-        padding=(0, 2, 0, 0),
-        pad_edge=False,
-        title=title or None,
-        title_justify="left",
-        title_style="bold",
-    )
-    table.add_column(style="bright_black", no_wrap=True, width=label - 2)
-    table.add_column()
-    return table
-
-
-def cadence_table(of: Cadence) -> Table:
-    """Return a table of the seven cadence metrics."""
-    table = grid("cadence", label=28)
-    table.add_row("compactions per 100 turns", figure(of.events_per_100_turns))
-    table.add_row("turns between them", figure(of.turns_between_events))
-    table.add_row("tokens reclaimed by each", figure(of.reclaimed_per_event, places=0))
-    table.add_row("earliest changed message", figure(of.earliest_changed))
-    mean = (
-        f"; a summary has {of.mean_summary_tokens:,.0f} tokens" if of.mean_summary_tokens is not None else ""
-    )
-    table.add_row("summary calls", f"{of.summary_calls:,}{mean}")
-    table.add_row(
-        "prunes per summary", f"{figure(of.prunes_per_summary)} ({of.prunes:,} to {of.summaries:,})"
-    )
-    table.add_row("prompt + summary tokens", figure(of.prompt_and_summary_tokens))
-    if of.last_mode:
-        table.add_row("last mode", of.last_mode)
-    if of.skips:
-        table.add_row(
-            "left as it was", ", ".join(f"{code} {times:,}" for code, times in list(of.skips.items())[:3])
-        )
-    return table
-
-
-def net(nano: int | None) -> Text:
-    """Return a net saving, red if it is a loss."""
-    return Text(
-        amount(nano), style="red" if nano is not None and nano < 0 else "green" if nano else "default"
-    )

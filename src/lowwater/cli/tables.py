@@ -1,15 +1,22 @@
-"""Tables that are never cut off, and small plots."""
+"""Printing pages and JSON; tables that are never cut off, bars and small plots."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
 
+import msgspec
+import typer
 from msgspec import Struct
 from rich.cells import cell_len
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
-from lowwater.cli.wording import short
+from lowwater.cli.wording import amount, figure, short
+from lowwater.core.accounts.cadence import Cadence
 
+LABEL = 10
+"""Width of a label, including the gap before its value."""
+_MAX_WIDTH, _MIN_WIDTH = 120, 40
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _MARGIN = 7
 """Columns for the axis labels on the left."""
@@ -43,6 +50,106 @@ class Plot(Struct, frozen=True, kw_only=True):
     @property
     def _highest(self) -> int:
         return max((value for value in self.values if value is not None), default=0)
+
+
+def page_width(most: int = _MAX_WIDTH) -> int:
+    """Return the width of a page: that of the terminal, within limits."""
+    return max(_MIN_WIDTH, min(Console().width, most))
+
+
+def print_page(blocks: Iterable[RenderableType], *, most: int = _MAX_WIDTH) -> None:
+    """Print blocks one below the other; nothing in a table is cut off, however narrow the terminal is."""
+    console, width = Console(highlight=False), page_width(most)
+    for block in blocks:
+        console.print(fitted_block(block, width), width=width)
+
+
+def fitted_block(block: RenderableType, width: int) -> RenderableType:
+    """Return a block so that nothing in it is cut off; an expanding table already fits."""
+    return unclipped(block, width) if isinstance(block, Table) and not block.expand else block
+
+
+def print_lines(lines: Iterable[Text]) -> None:
+    """Print lines without wrapping them; much faster than `print_page` for hundreds of lines."""
+    console = Console(highlight=False)
+    for line in lines:
+        console.print(line, no_wrap=True, overflow="ignore", crop=False)
+
+
+def print_json(said: object) -> None:
+    """Print a value as JSON."""
+    typer.echo(msgspec.json.format(msgspec.json.encode(said), indent=2).decode())
+
+
+def fields_of(value: object, *names: str) -> dict[str, Any]:
+    """Return some attributes of a value, for JSON."""
+    return {name: getattr(value, name) for name in names}
+
+
+def grid(title: str = "", *, label: int | None = LABEL) -> Table:
+    """Return an empty table of labels and values; labels have a fixed width, or as much as they need."""
+    table = Table(
+        box=None,
+        show_header=False,
+        padding=(0, 2, 0, 0),
+        pad_edge=False,
+        title=title or None,
+        title_justify="left",
+        title_style="bold",
+    )
+    table.add_column(style="bright_black", no_wrap=True, width=label - 2 if label else None)
+    table.add_column(overflow="fold")
+    return table
+
+
+def cadence_table(of: Cadence) -> Table:
+    """Return a table of the seven cadence metrics."""
+    table = grid("cadence", label=28)
+    table.add_row("compactions per 100 turns", figure(of.events_per_100_turns))
+    table.add_row("turns between them", figure(of.turns_between_events))
+    table.add_row("tokens reclaimed by each", figure(of.reclaimed_per_event, places=0))
+    table.add_row("earliest changed message", figure(of.earliest_changed))
+    mean = (
+        f"; a summary has {of.mean_summary_tokens:,.0f} tokens" if of.mean_summary_tokens is not None else ""
+    )
+    table.add_row("summary calls", f"{of.summary_calls:,}{mean}")
+    table.add_row(
+        "prunes per summary", f"{figure(of.prunes_per_summary)} ({of.prunes:,} to {of.summaries:,})"
+    )
+    table.add_row("prompt + summary tokens", figure(of.prompt_and_summary_tokens))
+    if of.last_mode:
+        table.add_row("last mode", of.last_mode)
+    if of.skips:
+        table.add_row(
+            "left as it was", ", ".join(f"{code} {times:,}" for code, times in list(of.skips.items())[:3])
+        )
+    return table
+
+
+def net(nano: int | None) -> Text:
+    """Return a net saving, red if it is a loss."""
+    return Text(
+        amount(nano), style="red" if nano is not None and nano < 0 else "green" if nano else "default"
+    )
+
+
+def figures_table(
+    *texts: str, figures: Sequence[str] = (), gap: int = 2, room: int | None = None, header: bool = True
+) -> Table:
+    """Return an empty table without rules: columns of text, then right-aligned ones; `room` limits the first column."""
+    table = Table(
+        box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="bright_black", show_header=header
+    )
+    for number, title in enumerate(texts):
+        table.add_column(title, no_wrap=True, overflow="ellipsis", max_width=None if number else room)
+    for title in figures:
+        table.add_column(title, justify="right", no_wrap=True)
+    return table
+
+
+def bars_table(*, room: int | None = None) -> Table:
+    """Return an empty table of labels, bars and what is said of them."""
+    return figures_table("", "", "", header=False, room=room)
 
 
 def draw_plot(plot: Plot, *, width: int, height: int = 6, named: str = "turn") -> Iterator[Text]:
@@ -184,11 +291,11 @@ def _stacked(table: Table, cells: Sequence[Sequence[Text]], kept: Sequence[int])
 def _lines(figures: Sequence[str]) -> list[str]:
     """Return the figures joined to short lines, a few on each."""
     lines: list[str] = []
-    for figure in figures:
-        if lines and len(lines[-1]) + len(figure) < 34:
-            lines[-1] += f" · {figure}"
+    for each in figures:
+        if lines and len(lines[-1]) + len(each) < 34:
+            lines[-1] += f" · {each}"
         else:
-            lines.append(figure)
+            lines.append(each)
     return lines
 
 

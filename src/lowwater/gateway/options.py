@@ -54,7 +54,7 @@ class GatewayOptions(Struct, frozen=True, kw_only=True):
     joins_by_summary: bool = False
     """Whether a list that begins with a session's summary continues that session although its client names none."""
     project: str = ""
-    """Distinguishes sessions within a tenant, for `lowwater mcp`; empty for none."""
+    """Distinguishes sessions within a tenant, for `lowwater serve --mcp`; empty for none."""
     most_bytes: int = 64 * 1024 * 1024
     """The largest request body."""
     most_requests: int = 512

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from lowwater.adapters.settings import load_settings
-from lowwater.cli.command import FAILED, say
+from lowwater.cli.command import FAILED, AsJson, say
 from lowwater.cli.stored_sessions import (
     StoreAddress,
     command_line,
@@ -21,11 +20,10 @@ from lowwater.cli.stored_sessions import (
     named,
     opened_store,
     print_command,
-    print_json,
-    print_lines,
     quoted,
     several,
 )
+from lowwater.cli.tables import print_json, print_lines
 from lowwater.cli.wording import ago, moment, on_one_line, read_since
 from lowwater.core.ledger import Ledger
 from lowwater.core.stored import Listed
@@ -38,14 +36,11 @@ from lowwater.session.repository import SessionRepository
 
 # What the commands share
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Redact = Annotated[
     bool | None,
     typer.Option(
-        "--redact/--no-redact",
-        help="Redact secrets (keys, tokens); default: the setting privacy.redact.",
-        show_default=False,
+        "--redact/--no-redact", help="Redact secrets (keys, tokens); default: the setting privacy.redact."
     ),
 ]
 NewFile = Annotated[Path, typer.Argument(metavar="FILE", help="A file that does not exist yet.")]
@@ -118,16 +113,10 @@ def delete(
 def prune(
     *,
     older_than: Annotated[
-        str,
-        typer.Option(
-            metavar="AGE|DATE", help="An age (30d, 12h, 2w) or a day (2026-11-01).", show_default=False
-        ),
+        str, typer.Option(metavar="AGE|DATE", help="An age (30d, 12h, 2w) or a day (2026-11-01).")
     ],
     source: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="Only sessions from this source: cli, import, …", show_default=False
-        ),
+        str, typer.Option(metavar="NAME", help="Only sessions from this source: cli, import, …")
     ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be deleted.")] = False,
     yes: Yes = False,
@@ -187,13 +176,10 @@ def _tell(gone: Sequence[Listed], *, json: bool, dry_run: bool) -> None:
             "would_delete": [each.name for each in gone] if dry_run else [],
             "messages": sum(each.messages for each in gone),
         }
-        typer.echo(msgspec.json.format(msgspec.json.encode(said), indent=2).decode())
+        print_json(said)
         return
-    console = Console(highlight=False)
-    for line in _lines(gone):
-        console.print(line)
     done = f"{_several(gone)} would be deleted" if dry_run else f"Deleted {_several(gone)}"
-    console.print(Text(f"{done}." if gone else "Nothing to delete.", style="bold"))
+    print_lines([*_lines(gone), Text(f"{done}." if gone else "Nothing to delete.", style="bold")])
 
 
 def _lines(chosen: Sequence[Listed]) -> list[Text]:
@@ -220,9 +206,9 @@ def _several(chosen: Sequence[Listed]) -> str:
 
 
 def verify(*, json: AsJson = False, store: StoreAddress = "") -> None:
-    """Read the whole store and report what is damaged; nothing is changed.
+    """Read the whole store and report what is damaged.
 
-    Every message and entry is compared with the digest it was stored with.
+    Nothing is changed. Every message and entry is compared with the digest it was stored with.
     The exit code is 1 if anything is damaged; `salvage` saves the rest.
 
     lowwater sessions verify

@@ -15,10 +15,11 @@ from rich.console import Console
 from rich.progress import track
 
 from lowwater.adapters.files import read_text_file
-from lowwater.cli.command import FAILED, say
+from lowwater.cli.command import FAILED, AsJson, say
 from lowwater.cli.conversations import ASSUMED_MODEL, DEFAULT_MODEL, recorded_in
-from lowwater.cli.sessions.changes import AsJson, Redact, ledger_of, redacts
+from lowwater.cli.sessions.changes import Redact, ledger_of, redacts
 from lowwater.cli.stored_sessions import SessionName, StoreAddress, named, opened_store
+from lowwater.cli.tables import print_json
 from lowwater.cli.wording import on_one_line
 from lowwater.core.entries import Appended, ModelChanged, Opened
 from lowwater.core.formats.files import (
@@ -51,9 +52,7 @@ def export(
     out: Annotated[
         str,
         typer.Option(
-            metavar="FILE",
-            help="Write to this file, gzipped if it ends in .gz; - is standard output.",
-            show_default=False,
+            metavar="FILE", help="Write to this file, gzipped if it ends in .gz; - is standard output."
         ),
     ] = "",
     view: Annotated[bool, typer.Option("--view", help="Write what the model is shown now.")] = False,
@@ -232,13 +231,10 @@ def import_sessions(
         list[str], typer.Argument(metavar="FILE…", help="Conversations; - reads standard input.")
     ],
     *,
-    name: Annotated[
-        str, typer.Option(metavar="NAME", help="The session's name; default: the file's.", show_default=False)
-    ] = "",
-    title: Annotated[str, typer.Option(metavar="TEXT", help="The session's title.", show_default=False)] = "",
+    name: Annotated[str, typer.Option(metavar="NAME", help="The session's name; default: the file's.")] = "",
+    title: Annotated[str, typer.Option(metavar="TEXT", help="The session's title.")] = "",
     model: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="The session's model; default: the file's.", show_default=False),
+        str, typer.Option(metavar="NAME", help="The session's model; default: the file's.")
     ] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace a session of the same name.")] = False,
     json: AsJson = False,
@@ -283,8 +279,7 @@ def _watched(files: Sequence[str], *, json: bool) -> Iterator[str]:
 
 def _tell_imported(done: Sequence[Imported], failed: Sequence[FailedFile], *, json: bool) -> None:
     if json:
-        said = msgspec.json.encode({"imported": done, "failed": failed})
-        typer.echo(msgspec.json.format(said, indent=2).decode())
+        print_json({"imported": done, "failed": failed})
     for each in failed:
         say(f"{on_one_line(each.file, 200)}: {each.error}")
     if json:

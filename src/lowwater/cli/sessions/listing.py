@@ -4,19 +4,27 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated
 
-import msgspec
 import typer
 from msgspec import Struct
+from msgspec.structs import asdict
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.cli.command import say
-from lowwater.cli.sessions.changes import AsJson, ledger_of
-from lowwater.cli.stored_sessions import SessionName, StoreAddress, named, opened_store
-from lowwater.cli.tables import unclipped
-from lowwater.cli.wording import ago, amount, figure, moment, on_one_line, printable, span
+from lowwater.cli.command import AsJson
+from lowwater.cli.sessions.changes import ledger_of
+from lowwater.cli.stored_sessions import SessionName, StoreAddress, accounts_of, named, opened_store
+from lowwater.cli.tables import (
+    cadence_table,
+    fields_of,
+    figures_table,
+    grid,
+    print_json,
+    print_lines,
+    print_page,
+)
+from lowwater.cli.wording import ago, amount, moment, on_one_line, printable, span
 from lowwater.core.accounts.cadence import Cadence, cadence
 from lowwater.core.entries import ModelChanged, Opened
 from lowwater.core.events import Compaction
@@ -24,7 +32,6 @@ from lowwater.core.formats.files import system_text, tool_names
 from lowwater.core.ledger import Ledger
 from lowwater.core.stored import About, Account, Landmark, Listed
 from lowwater.core.wording import counted
-from lowwater.errors import DamagedStore
 from lowwater.protocols import Store
 
 # What a session cost
@@ -78,15 +85,10 @@ def list_sessions(
     *,
     limit: Annotated[
         int | None,
-        typer.Option(
-            min=1, metavar="N", help="At most this many; default: 20, or all with --json.", show_default=False
-        ),
+        typer.Option(min=1, metavar="N", help="At most this many; default: 20, or all with --json."),
     ] = None,
     source: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="Only sessions from this source: cli, import, …", show_default=False
-        ),
+        str, typer.Option(metavar="NAME", help="Only sessions from this source: cli, import, …")
     ] = "",
     json: AsJson = False,
     store: StoreAddress = "",
@@ -105,87 +107,54 @@ def list_sessions(
         chosen = known[: limit or (len(known) if json else _SHOWN)]
         rows = session_rows(opened, chosen)
     if json:
-        said = msgspec.json.encode({"total": len(known), "sessions": rows})
-        typer.echo(msgspec.json.format(said, indent=2).decode())
+        print_json({"total": len(known), "sessions": [row.as_json() for row in rows]})
         return
-    console = Console(highlight=False)
     if not known:
         where = f" from {on_one_line(source, 40)}" if source else ""
-        console.print(Text(f"No session{where} is kept here yet."))
+        print_lines([Text(f"No session{where} is kept here yet.")])
         return
-    wide = wide_table(rows, time.time())
-    fits = console.measure(wide, options=console.options.update(width=_UNBOUNDED)).maximum <= console.width
-    console.print(wide if fits else narrow_table(rows, time.time(), console.width))
+    now, console = time.time(), Console(highlight=False)
+    wide = wide_table(rows, now)
+    if console.measure(wide, options=console.options.update(width=_UNBOUNDED)).maximum <= console.width:
+        console.print(wide)
+    else:
+        print_page([narrow_table(rows, now)])
     if len(rows) < len(known):
-        console.print(
-            Text(f"\n{len(rows):,} of {len(known):,} sessions; --limit shows more.", style="bright_black")
-        )
+        more = f"\n{len(rows):,} of {len(known):,} sessions; --limit shows more."
+        print_lines([Text(more, style="bright_black")])
 
 
 class ListingRow(Struct, frozen=True, kw_only=True):
-    """A session in `--json`; times are seconds since the epoch, `cost` is in nano-dollars and null if it is not known."""
+    """A session with its cost in nano-dollars, None if that is not known."""
 
-    name: str
-    title: str
-    source: str
-    parent: str
-    model: str
-    messages: int
-    turns: int
-    compactions: int
+    session: Listed
     cost: int | None
-    opened_at: float
-    changed_at: float
-    ended_at: float | None
-    ended_because: str
+
+    def as_json(self) -> dict[str, object]:
+        """Return the row for programs; times are seconds since the epoch."""
+        sizes = ("name", "model", "messages", "turns", "compactions", "opened_at", "changed_at")
+        return fields_of(self.session, *sizes) | asdict(self.session.about) | {"cost": self.cost}
 
 
 def session_rows(store: Store, chosen: Sequence[Listed]) -> list[ListingRow]:
     """Return the sessions with their costs; the cost of one whose account is damaged is unknown, with a warning."""
-    costs = _costs(store, [each.name for each in chosen])
-    return [
-        ListingRow(
-            name=each.name,
-            title=each.about.title,
-            source=each.about.source,
-            parent=each.about.parent,
-            model=each.model,
-            messages=each.messages,
-            turns=each.turns,
-            compactions=each.compactions,
-            cost=costs.get(each.name),
-            opened_at=each.opened_at,
-            changed_at=each.changed_at,
-            ended_at=each.about.ended_at,
-            ended_because=each.about.ended_because,
-        )
-        for each in chosen
-    ]
-
-
-def _costs(store: Store, names: Sequence[str]) -> dict[str, int | None]:
-    try:
-        accounts = store.accounts(names)
-    except DamagedStore as error:
-        if len(names) > 1:
-            return {name: cost for each in names for name, cost in _costs(store, [each]).items()}
-        say(f"warning: {error}")
-        return {}
-    return {account.session.name: costs_of(account).total for account in accounts}
+    accounts = accounts_of(store, [each.name for each in chosen])
+    costs = {account.session.name: costs_of(account).total for account in accounts}
+    return [ListingRow(session=each, cost=costs.get(each.name)) for each in chosen]
 
 
 def wide_table(rows: Sequence[ListingRow], now: float) -> Table:
     """Return a table with one line for each session, without columns that would be empty."""
     words = {
-        "session": [row.name for row in rows],
-        "title": [row.title for row in rows],
-        "source": [row.source for row in rows],
-        "model": [row.model for row in rows],
+        "session": [row.session.name for row in rows],
+        "title": [row.session.about.title for row in rows],
+        "source": [row.session.about.source for row in rows],
+        "model": [row.session.model for row in rows],
     }
     figures = dict(zip(_FIGURES, zip(*(_figures(row, now) for row in rows), strict=True), strict=True))
-    columns = {**words, **figures, "ended": [_ended(row, now) for row in rows]}
+    columns = {**words, **figures, "ended": [_ended(row.session.about, now) for row in rows]}
     shown = {title: cells for title, cells in columns.items() if any(cells)}
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bright_black")
+    table = figures_table()
     for title in shown:
         table.add_column(title, justify="right" if title in figures else "left", no_wrap=True)
     for cells in zip(*shown.values(), strict=True):
@@ -193,39 +162,37 @@ def wide_table(rows: Sequence[ListingRow], now: float) -> Table:
     return table
 
 
-def narrow_table(rows: Sequence[ListingRow], now: float, width: int) -> RenderableType:
-    """Return a table that fits `width` columns: title, source and end share one column."""
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bright_black")
-    table.add_column("session")
-    table.add_column("model")
-    for title in _FIGURES:
-        table.add_column(title, justify="right", no_wrap=True)
+def narrow_table(rows: Sequence[ListingRow], now: float) -> Table:
+    """Return a table for a narrow page: title, source and end share one column."""
+    table = figures_table("session", "model", figures=_FIGURES, gap=1)
     table.add_column("", style="bright_black")
-    tells_source = len({row.source for row in rows}) > 1
+    tells_source = len({row.session.about.source for row in rows}) > 1
     for row in rows:
-        source = f"from {row.source}" if tells_source else ""
-        ended = f"ended {_ended(row, now)}" if row.ended_at is not None else ""
-        more = " · ".join(said for said in (row.title, source, ended) if said)
-        name = Text(on_one_line(row.name, 200))
-        table.add_row(name, Text(row.model), *_figures(row, now), Text(on_one_line(more, 200)))
-    return unclipped(table, width)
+        about = row.session.about
+        source = f"from {about.source}" if tells_source else ""
+        ended = f"ended {_ended(about, now)}" if about.ended_at is not None else ""
+        more = " · ".join(said for said in (about.title, source, ended) if said)
+        name = Text(on_one_line(row.session.name, 200))
+        table.add_row(name, Text(row.session.model), *_figures(row, now), Text(on_one_line(more, 200)))
+    return table
 
 
 def _figures(row: ListingRow, now: float) -> tuple[str, ...]:
+    of = row.session
     return (
-        f"{row.messages:,}",
-        f"{row.turns:,}",
-        f"{row.compactions:,}",
-        "–" if not row.turns and row.cost == 0 else amount(row.cost),
-        span(now - row.changed_at) if row.changed_at else "–",
+        f"{of.messages:,}",
+        f"{of.turns:,}",
+        f"{of.compactions:,}",
+        "–" if not of.turns and row.cost == 0 else amount(row.cost),
+        span(now - of.changed_at) if of.changed_at else "–",
     )
 
 
-def _ended(row: ListingRow, now: float) -> str:
-    if row.ended_at is None:
+def _ended(about: About, now: float) -> str:
+    if about.ended_at is None:
         return ""
-    because = f" by {on_one_line(row.ended_because, 40)}" if row.ended_because else ""
-    return f"{ago(row.ended_at, now)}{because}"
+    because = f" by {on_one_line(about.ended_because, 40)}" if about.ended_because else ""
+    return f"{ago(about.ended_at, now)}{because}"
 
 
 # show
@@ -243,7 +210,7 @@ def show(
     json: AsJson = False,
     store: StoreAddress = "",
 ) -> None:
-    """Show all about a session: lineage, models, sizes, costs, cadence.
+    """Show all about a session: lineage, models, sizes, costs.
 
     The history is everything that was stored; the view is what the model is
     shown now. Tokens are counted when messages arrive, in the session's
@@ -256,11 +223,9 @@ def show(
         known = opened.sessions()
         card = _card(opened, named(known, name), known)
     if json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(card), indent=2).decode())
-        return
-    console = Console(highlight=False)
-    for block in draw_card(card, now=time.time(), full=full):
-        console.print(block, width=min(console.width, 110))
+        print_json(card)
+    else:
+        print_page(draw_card(card, now=time.time(), full=full), most=110)
 
 
 class ChildSession(Struct, frozen=True, kw_only=True):
@@ -363,22 +328,16 @@ def draw_card(card: SessionCard, *, now: float, full: bool) -> Iterator[Renderab
     """Yield the page of a session, block by block."""
     title = f" · {on_one_line(card.about.title, 80)}" if card.about.title else ""
     yield Text(on_one_line(card.name, 200), style="bold") + Text(title)
-    yield _grid([*_origin(card, now), *_models(card), *_sizes(card), *_cost_lines(card)])
+    table = grid(label=14)
+    for label, said in (*_origin(card, now), *_models(card), *_sizes(card), *_cost_lines(card)):
+        table.add_row(label, Text(said))
+    yield table
     if card.cadence.events:
-        yield Text("\ncadence", style="bold")
-        yield _grid(_cadence(card.cadence))
+        yield Text()
+        yield cadence_table(card.cadence)
     if card.system:
         yield Text("\nsystem prompt", style="bold")
         yield Padding(_system(card.system, full=full), (0, 0, 0, 2), expand=False)
-
-
-def _grid(rows: Sequence[tuple[str, str]]) -> Padding:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(style="bright_black", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for label, said in rows:
-        grid.add_row(label, Text(said))
-    return Padding(grid, (0, 0, 0, 2), expand=False)
 
 
 def _origin(card: SessionCard, now: float) -> Iterator[tuple[str, str]]:
@@ -435,21 +394,6 @@ def _cost_lines(card: SessionCard) -> Iterator[tuple[str, str]]:
     yield "cost", amount(costs.total) + (f" ({parts})" if parts else "")
     if card.cadence.events:
         yield "untouched", f"about {amount(costs.untouched)} without compaction"
-
-
-def _cadence(found: Cadence) -> list[tuple[str, str]]:
-    return [
-        ("events per 100 turns", figure(found.events_per_100_turns)),
-        ("turns between events", figure(found.turns_between_events)),
-        ("summary calls", figure(found.summary_calls)),
-        ("reclaimed per event", f"{figure(found.reclaimed_per_event, places=0)} tokens"),
-        ("prompts and summaries", f"{figure(found.prompt_and_summary_tokens)} tokens"),
-        ("earliest change", f"item {figure(found.earliest_changed)}"),
-        (
-            "prunes per summary",
-            f"{figure(found.prunes_per_summary)} ({found.prunes:,} to {found.summaries:,})",
-        ),
-    ]
 
 
 def _system(text: str, *, full: bool) -> Text:

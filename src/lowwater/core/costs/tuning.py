@@ -1,4 +1,4 @@
-"""When compacting pays on a model, computed from its prices: the numbers of `lowwater presets` and the tuning guide.
+"""When compacting pays on a model, computed from its prices: the numbers of `lowwater models presets` and the tuning guide.
 
 Amounts without a unit are in input tokens: multiples of the price of one input token.
 """
@@ -111,7 +111,7 @@ def simple_payback(*, cached: int, saved: int, input_price: float, read_price: f
 
     `turns = cached × (input_price − read_price) ÷ (saved × input_price)`: the formula of lossless-claw's pull request 306.
     It is provided for comparison and wrong in two ways: the saved tokens would have been read from the cache, not billed as
-    fresh input; and only what follows the cut has to be written again. `lowwater presets` shows the exact break-even.
+    fresh input; and only what follows the cut has to be written again. `lowwater models presets` shows the exact break-even.
     """
     penalty = input_price - read_price
     return SimplePayback(

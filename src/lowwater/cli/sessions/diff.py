@@ -1,4 +1,4 @@
-"""`lowwater diff`: shows what changed between two views of a stored session."""
+"""`lowwater sessions diff`: shows what changed between two views of a stored session."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -7,16 +7,10 @@ import typer
 from rich.padding import Padding
 from rich.text import Text
 
-from lowwater.cli.checkpoints import checkpoint_named
-from lowwater.cli.stored_sessions import (
-    SessionName,
-    StoreAddress,
-    find_session,
-    open_kept,
-    opened_store,
-    print_json,
-    print_page,
-)
+from lowwater.cli.command import AsJson
+from lowwater.cli.sessions.checkpoints import checkpoint_named
+from lowwater.cli.stored_sessions import SessionName, StoreAddress, find_session, open_kept, opened_store
+from lowwater.cli.tables import fields_of, print_json, print_page
 from lowwater.cli.wording import on_one_line, printable
 from lowwater.core.accounts.difference import Difference, words_of
 
@@ -48,24 +42,9 @@ def difference_lines(difference: Difference, *, full: bool = False) -> Iterator[
 
 def difference_json(difference: Difference, *, full: bool) -> dict[str, object]:
     """Return a difference as JSON values; with changed texts if `full`."""
-    return {
-        "before": difference.before,
-        "after": difference.after,
-        "is_empty": difference.is_empty,
-        "models": difference.models,
-        "preamble": difference.preamble,
-        "changes": [
-            {
-                "kind": change.kind,
-                "numbers": change.numbers,
-                "messages": change.messages,
-                "before": change.before,
-                "after": change.after,
-                **({"parts": change.parts} if full else {}),
-            }
-            for change in difference.changes
-        ],
-    }
+    told = ("kind", "numbers", "messages", "before", "after", *(["parts"] if full else []))
+    whole = fields_of(difference, "before", "after", "is_empty", "models", "preamble")
+    return whole | {"changes": [fields_of(change, *told) for change in difference.changes]}
 
 
 def _style(line: str) -> str:
@@ -77,24 +56,23 @@ def diff(
     name: SessionName,
     before: Annotated[str, typer.Argument(metavar="BEFORE", help="A checkpoint, by name or number.")],
     after: Annotated[
-        str | None,
-        typer.Argument(metavar="AFTER", help="Another one; without it, the view now.", show_default=False),
+        str | None, typer.Argument(metavar="AFTER", help="Another one; without it, the view now.")
     ] = None,
     *,
     full: Annotated[
         bool, typer.Option("--full", help="Show what changed inside messages, line by line.")
     ] = False,
     store: StoreAddress = "",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
+    json: AsJson = False,
 ) -> None:
-    """Show what changed between the views at two checkpoints, or since one checkpoint.
+    """Show what changed in view between two checkpoints, or since one.
 
     Each line is one change: the messages, and their tokens before and after.
-    Every message is in exactly one line. `lowwater checkpoints` lists possible
+    Every message is in exactly one line. `lowwater sessions checkpoints` lists possible
     values of BEFORE and AFTER; `lowwater recall` shows the messages themselves.
 
-    lowwater diff refactor-auth before-compaction-2
-    lowwater diff refactor-auth 1 2 --full
+    lowwater sessions diff refactor-auth before-compaction-2
+    lowwater sessions diff refactor-auth 1 2 --full
     """
     with opened_store(store) as opened:
         session = open_kept(opened, find_session(opened, name))

@@ -1,4 +1,4 @@
-"""`lowwater presets`: what a model's prices say about when to compact."""
+"""`lowwater models presets`: what a model's prices say about when to compact."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
@@ -6,20 +6,19 @@ from difflib import get_close_matches
 from math import floor, log10
 from typing import Annotated
 
-import msgspec
 import typer
 from msgspec import Struct
-from rich.console import Console
+from msgspec.structs import asdict
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from lowwater.adapters.models import load_registry, noon
-from lowwater.cli.models import current_models
-from lowwater.cli.stored_sessions import fitted_block
+from lowwater.cli.command import AsJson
+from lowwater.cli.models.show import current_models, readable
+from lowwater.cli.tables import fields_of, figures_table, print_json, print_page
 from lowwater.cli.wording import duration, short
-from lowwater.core.cache.lifetimes import Lifetimes
-from lowwater.core.costs.tuning import DEAD, Point, SessionShape, SummaryWay, Tuning, limits_of, tuning_of
+from lowwater.core.costs.tuning import DEAD, Amounts, Tuning, limits_of, tuning_of
 from lowwater.core.decisions import Currency
 from lowwater.core.limits import derive_limits
 from lowwater.core.models.model import Model
@@ -85,7 +84,6 @@ def presets(
         typer.Argument(
             metavar="MODEL",
             help="Models in any spelling: one for a page, several for a table; by default the current models.",
-            show_default=False,
         ),
     ] = None,
     *,
@@ -98,7 +96,6 @@ def presets(
             metavar="N",
             min=0,
             help="Tokens of tools and system prompt; by default 20,000, or a fifth of what fits.",
-            show_default=False,
         ),
     ] = None,
     tail: Annotated[
@@ -107,57 +104,45 @@ def presets(
             metavar="N",
             min=0,
             help="Tokens of the newest messages, which are kept; by default 20,000, or a fifth of what fits.",
-            show_default=False,
         ),
     ] = None,
     summary: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", min=1, help="Tokens of a summary; by default 3,000, if they fit.", show_default=False
-        ),
+        typer.Option(metavar="N", min=1, help="Tokens of a summary; by default 3,000, if they fit."),
     ] = None,
     summary_model: Annotated[
         str | None,
         typer.Option(
             metavar="MODEL",
             help="Another model to write the summaries; by default the provider's cheapest, for comparison.",
-            show_default=False,
         ),
     ] = None,
     max_view_tokens: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="A ceiling for the prompt, like the setting of this name.",
-            show_default=False,
-        ),
+        typer.Option(metavar="N", min=1, help="A ceiling for the prompt, like the setting of this name."),
     ] = None,
     as_of: Annotated[
         datetime | None,
         typer.Option(
-            formats=["%Y-%m-%d"],
-            metavar="DATE",
-            help="Use the prices of that day; by default today's.",
-            show_default=False,
+            formats=["%Y-%m-%d"], metavar="DATE", help="Use the prices of that day; by default today's."
         ),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Every listed model, not only the current ones.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
+    json: AsJson = False,
 ) -> None:
-    """Show when compaction pays at a model's prices: the tuning guide as a command.
+    """Show when compaction pays, at the prices of a model.
 
     No number here is set by hand: each follows from the model's prices and
     cache rules, for a session that grows steadily. The policy rent-or-buy
     arrives at them by itself; for other policies they tell you what to set. An
     unknown model is not an error: its price ratios are assumed, and marked so.
 
-    lowwater presets                                the current models
-    lowwater presets claude-opus-5.5                what each number means
-    lowwater presets claude-opus-5.5 --growth 500   a chat, not a coding agent
-    lowwater presets gpt-6.1-sol deepseek-flash     side by side
+    lowwater models presets                                the current models
+    lowwater models presets claude-opus-5.5                what each number means
+    lowwater models presets claude-opus-5.5 --growth 500   a chat, not a coder
+    lowwater models presets gpt-6.1-sol deepseek-flash     side by side
     """
     day = as_of.date() if as_of else datetime.now(tz=UTC).date()
     registry = load_registry(as_of=day)
@@ -169,30 +154,20 @@ def presets(
         ceiling=max_view_tokens,
         summary_model=summary_model,
     )
-    chosen = [registry.find(_readable(name)) for name in models or ()]
+    chosen = [registry.find(readable(name)) for name in models or ()]
     shown = chosen or (list(registry.models) if everything else current_models(registry.models))
     rows = [_tuning_for(model, assumed, registry, day) for model in shown]
     if json:
-        typer.echo(presets_json(rows))
-        return
-    console = Console(highlight=False)
-    for block in _model_page(rows[0], registry) if len(chosen) == 1 else _models_table(rows, day, registry):
-        console.print(fitted_block(block, console.width))
-
-
-def _readable(name: str) -> str:
-    if not name.strip():
-        raise BadInput(
-            "a model's name is empty: give one, such as claude-opus-5-5, or none for the whole table"
-        )
-    return name.encode(errors="backslashreplace").decode()
+        print_json(presets_json(rows))
+    else:
+        print_page(_model_page(rows[0], registry) if len(chosen) == 1 else _models_table(rows, day, registry))
 
 
 def _tuning_for(model: Model, assumed: SessionAssumptions, registry: Registry, day: date) -> ModelTuning:
     part = min(
         _MAX_PREAMBLE_AND_TAIL, limits_of(model, ceiling=assumed.ceiling).threshold // _MAX_SHARE_DIVISOR
     )
-    named = registry.find(_readable(assumed.summary_model)) if assumed.summary_model is not None else None
+    named = registry.find(readable(assumed.summary_model)) if assumed.summary_model is not None else None
     if named is not None and named.prices is None:
         raise BadInput(
             f"{named.name} has no known price to compare with: name another model with --summary-model"
@@ -230,10 +205,7 @@ def _models_table(
     rows: Sequence[ModelTuning], day: date, registry: Registry
 ) -> Iterator[Table | Text | Padding]:
     """Yield a table with a row per model, then the meaning of the columns."""
-    grid = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
-    grid.add_column("", overflow="fold")
-    for title in _COLUMNS:
-        grid.add_column(title, justify="right", no_wrap=True)
+    grid = figures_table("", figures=_COLUMNS, gap=1)
     for row in rows:
         grid.add_row(Text(row.tuning.model), *_cells(row.tuning))
     yield grid
@@ -479,154 +451,59 @@ def _amount(nano: int, currency: Currency) -> str:
     return f"{'-' if nano < 0 else ''}${dollars:.{digits}f}"
 
 
-class RatioShape(Struct, frozen=True, kw_only=True):
-    """Prices as multiples of the input price; `assumed` if the model's own are unknown."""
-
-    read: float
-    write: float
-    output: float
-    assumed: bool
+def presets_json(rows: list[ModelTuning]) -> list[dict[str, object]]:
+    """Return the numbers as JSON values, one object per model; None means never, or that prices are unknown."""
+    return [_model_json(row) for row in rows]
 
 
-class WayShape(Struct, frozen=True, kw_only=True):
-    """A way to get summaries: `break_even` and `best_every` in calls, `best_at` in tokens; null means never."""
-
-    by: SummaryWay
-    model: str
-    break_even: float | None
-    best_every: float | None
-    best_at: int | None
-
-
-class PruneShape(Struct, frozen=True, kw_only=True):
-    """An example prune: old results replaced by placeholders."""
-
-    removes: int
-    survives: int
-    break_even: float | None
-
-
-class ForcedShape(Struct, frozen=True, kw_only=True):
-    """The smallest size that forces a compaction, and the size that it must reach."""
-
-    at: int
-    by: Point
-    wall: int
-    cliff: int | None
-    target: int
-    runway: int
-
-
-class DollarShape(Struct, frozen=True, kw_only=True):
-    """Amounts in dollars; negative amounts are savings."""
-
-    rent_per_call: float
-    compaction: float
-    compaction_if_cold: float
-    cold_prune: float
-    warm_call: float
-    cold_call: float
-    crossing_the_cliff: float | None
-    dead_tokens: int
-    """The tokens that `rent_per_call` and `cold_prune` refer to."""
-
-
-class LifetimeShape(Struct, frozen=True, kw_only=True):
-    """Seconds; the long lifetime pays if at least `least_share` of the pauses lie between the two."""
-
-    short: int | None
-    long: int | None
-    least_share: float | None
-
-
-class PresetShape(Struct, frozen=True, kw_only=True):
-    """One model's numbers; `usd` is null if its prices are unknown."""
-
-    model: str
-    provider: str
-    as_of: str
-    context_length: int
-    session: SessionShape
-    ratios: RatioShape
-    trigger: int
-    trigger_share: float
-    trigger_by: Point
-    calls_between: float
-    runway: int
-    forced: ForcedShape
-    full_compaction_replaces: int
-    ways: tuple[WayShape, ...]
-    prune: PruneShape
-    usd: DollarShape | None
-    lifetimes: LifetimeShape
-    assumptions: tuple[str, ...]
-
-
-def presets_json(rows: list[ModelTuning]) -> str:
-    """Return the numbers as a JSON list with one object per model."""
-    return msgspec.json.format(msgspec.json.encode([_preset_shape(row) for row in rows]), indent=2).decode()
-
-
-def _preset_shape(row: ModelTuning) -> PresetShape:
+def _model_json(row: ModelTuning) -> dict[str, object]:
     tuning = row.tuning
-    at, limits, prune = tuning.ratios, tuning.limits, tuning.prune
-    return PresetShape(
-        model=tuning.model,
-        provider=tuning.provider,
-        as_of=row.as_of,
-        context_length=tuning.context,
-        session=tuning.shape,
-        ratios=RatioShape(read=at.read, write=at.write, output=at.output, assumed=tuning.currency != "usd"),
-        trigger=tuning.trigger,
-        trigger_share=tuning.trigger_share,
-        trigger_by=tuning.trigger_by,
-        calls_between=tuning.calls,
-        runway=tuning.runway,
-        forced=ForcedShape(
-            at=limits.threshold,
-            by=tuning.forced_by,
-            wall=limits.wall,
-            cliff=limits.cliff,
-            target=limits.target,
-            runway=limits.runway,
-        ),
-        full_compaction_replaces=tuning.replaced,
-        ways=_way_shapes(tuning),
-        prune=PruneShape(removes=prune.removes, survives=prune.survives, break_even=prune.break_even),
-        usd=_dollar_shape(tuning),
-        lifetimes=_lifetime_shape(tuning.lifetimes),
-        assumptions=row.assumptions,
-    )
+    limits, is_assumed = tuning.limits, tuning.currency != "usd"
+    return {
+        "model": tuning.model,
+        "provider": tuning.provider,
+        "as_of": row.as_of,
+        "context_length": tuning.context,
+        "session": tuning.shape,
+        "ratios": asdict(tuning.ratios) | {"assumed": is_assumed},
+        "trigger": tuning.trigger,
+        "trigger_share": tuning.trigger_share,
+        "trigger_by": tuning.trigger_by,
+        "calls_between": tuning.calls,
+        "runway": tuning.runway,
+        "forced": {
+            "at": limits.threshold,
+            "by": tuning.forced_by,
+            **fields_of(limits, "wall", "cliff", "target", "runway"),
+        },
+        "full_compaction_replaces": tuning.replaced,
+        "ways": [
+            {
+                "by": way.by,
+                "model": (tuning.other or "") if way.by == "other" else tuning.model,
+                "break_even": way.break_even,
+                "best_every": way.calls,
+                "best_at": way.trigger,
+            }
+            for way in tuning.ways
+        ],
+        "prune": tuning.prune,
+        "usd": None if is_assumed else _dollars(tuning.amounts),
+        "lifetimes": fields_of(tuning.lifetimes, "short", "long", "least_share"),
+        "assumptions": row.assumptions,
+    }
 
 
-def _way_shapes(tuning: Tuning) -> tuple[WayShape, ...]:
-    return tuple(
-        WayShape(
-            by=way.by,
-            model=(tuning.other or "") if way.by == "other" else tuning.model,
-            break_even=way.break_even,
-            best_every=way.calls,
-            best_at=way.trigger,
-        )
-        for way in tuning.ways
-    )
-
-
-def _dollar_shape(tuning: Tuning) -> DollarShape | None:
-    if tuning.currency != "usd":
-        return None
-    of = tuning.amounts
-    return DollarShape(
-        rent_per_call=of.rent / _NANO_PER_DOLLAR,
-        compaction=of.compaction / _NANO_PER_DOLLAR,
-        compaction_if_cold=of.cold_compaction / _NANO_PER_DOLLAR,
-        cold_prune=-of.cold_saves / _NANO_PER_DOLLAR,
-        warm_call=of.warm_call / _NANO_PER_DOLLAR,
-        cold_call=of.cold_call / _NANO_PER_DOLLAR,
-        crossing_the_cliff=None if of.over_cliff is None else of.over_cliff / _NANO_PER_DOLLAR,
-        dead_tokens=DEAD,
-    )
-
-
-def _lifetime_shape(sold: Lifetimes) -> LifetimeShape:
-    return LifetimeShape(short=sold.short, long=sold.long, least_share=sold.least_share)
+def _dollars(of: Amounts) -> dict[str, float | None]:
+    """Return amounts in dollars; negative ones are savings, and `dead_tokens` are what rent and prune are about."""
+    nano = {
+        "rent_per_call": of.rent,
+        "compaction": of.compaction,
+        "compaction_if_cold": of.cold_compaction,
+        "cold_prune": -of.cold_saves,
+        "warm_call": of.warm_call,
+        "cold_call": of.cold_call,
+        "crossing_the_cliff": of.over_cliff,
+    }
+    dollars = {name: None if each is None else each / _NANO_PER_DOLLAR for name, each in nano.items()}
+    return dollars | {"dead_tokens": DEAD}

@@ -1,25 +1,17 @@
-"""`lowwater checkpoints`: lists and names the checkpoints of a stored session."""
+"""`lowwater sessions checkpoints`: lists and names the checkpoints of a stored session."""
 
 import time
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
-import msgspec
 import typer
+from msgspec.structs import asdict
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.cli.stored_sessions import (
-    SessionName,
-    StoreAddress,
-    find_session,
-    open_kept,
-    opened_store,
-    page_width,
-    print_json,
-    print_page,
-)
-from lowwater.cli.tables import bar
+from lowwater.cli.command import AsJson
+from lowwater.cli.stored_sessions import SessionName, StoreAddress, find_session, open_kept, opened_store
+from lowwater.cli.tables import bar, figures_table, page_width, print_json, print_page
 from lowwater.cli.wording import ago, moment, on_one_line
 from lowwater.core.turns.rewind import Checkpoint
 from lowwater.core.wording import counted
@@ -31,19 +23,19 @@ def checkpoints(
     name: SessionName,
     *,
     call_it: Annotated[
-        str,
-        typer.Option("--name", metavar="X", help="Give the present position this name.", show_default=False),
+        str, typer.Option("--name", metavar="X", help="Give the present position this name.")
     ] = "",
     store: StoreAddress = "",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
+    json: AsJson = False,
 ) -> None:
-    """List the checkpoints of a session: before each compaction and rewind, and those with a name.
+    """List the points that a session can be taken back to.
 
-    Each line has a number or a name for `lowwater rewind` and `lowwater diff`,
+    There is one before each compaction and rewind, and one wherever --name set it.
+    Each line has a number or a name for `lowwater rewind` and `lowwater sessions diff`,
     and the size of the view there, in tokens and messages.
 
-    lowwater checkpoints refactor-auth
-    lowwater checkpoints refactor-auth --name tests-pass
+    lowwater sessions checkpoints refactor-auth
+    lowwater sessions checkpoints refactor-auth --name tests-pass
     """
     with opened_store(store) as opened:
         session = open_kept(opened, find_session(opened, name))
@@ -51,7 +43,9 @@ def checkpoints(
             session.checkpoint(call_it)
         found = session.checkpoints()
         if json:
-            print_json(_said(session, found))
+            listed = [{"number": number, **asdict(each)} for number, each in enumerate(found, start=1)]
+            view = {"tokens": session.ledger.view.tokens, "messages": len(session.ledger.view.items)}
+            print_json({"session": session.name, "view": view, "checkpoints": listed})
         else:
             print_page(checkpoints_page(session, found, page_width()))
 
@@ -76,12 +70,11 @@ def checkpoints_page(session: Session, found: Sequence[Checkpoint], width: int) 
     if not found:
         yield Text("A compaction makes one by itself; --name gives the present position a name.")
         return
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bright_black")
-    table.add_column("#", justify="right", style="bright_black")
+    table = figures_table(figures=("#",))
     table.add_column("name", no_wrap=True, overflow="ellipsis")
     table.add_column("when", no_wrap=True, style="bright_black")
-    table.add_column("messages", justify="right")
-    table.add_column("tokens", justify="right")
+    for title in ("messages", "tokens"):
+        table.add_column(title, justify="right")
     table.add_column("", no_wrap=True)
     largest = max(each.tokens for each in found)
     for number, each in enumerate(found, start=1):
@@ -95,14 +88,3 @@ def checkpoints_page(session: Session, found: Sequence[Checkpoint], width: int) 
             bar(each.tokens, largest, max(5, width - (76 if width < 100 else 94))),
         )
     yield table
-
-
-def _said(session: Session, found: Sequence[Checkpoint]) -> dict[str, object]:
-    listed = [
-        {"number": number, **msgspec.structs.asdict(each)} for number, each in enumerate(found, start=1)
-    ]
-    return {
-        "session": session.name,
-        "view": {"tokens": session.ledger.view.tokens, "messages": len(session.ledger.view.items)},
-        "checkpoints": listed,
-    }

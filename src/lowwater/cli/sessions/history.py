@@ -1,25 +1,16 @@
-"""`lowwater history`: every compaction of a stored session, with its reason, effect, cost and payback."""
+"""`lowwater sessions history`: every compaction of a stored session, with its reason, effect, cost and payback."""
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Annotated
 
-import typer
 from msgspec import Struct
 from rich.table import Table
 from rich.text import Text
 
 from lowwater.adapters.models import load_registry
-from lowwater.cli.stored_sessions import (
-    StoreAddress,
-    find_session,
-    grid,
-    newest_session,
-    opened_store,
-    page_width,
-    print_json,
-    print_page,
-)
+from lowwater.cli.command import AsJson
+from lowwater.cli.stored_sessions import OptionalSession, StoreAddress, opened_store, session_or_newest
+from lowwater.cli.tables import fields_of, grid, page_width, print_json, print_page
 from lowwater.cli.wording import ago, amount, moment, on_one_line, share
 from lowwater.core.accounts.cadence import joined, turns_before_events
 from lowwater.core.accounts.payback import Payback, paybacks
@@ -48,15 +39,12 @@ class CompactionLine(Struct, frozen=True, kw_only=True):
 
 
 def history(
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="SESSION", help="A kept session; without it, the newest.", show_default=False),
-    ] = None,
+    name: OptionalSession = None,
     *,
     store: StoreAddress = "",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
+    json: AsJson = False,
 ) -> None:
-    """Show every compaction of a session: why, what it removed, what it cost, whether it paid.
+    """Show each compaction: why, what it cost, whether it paid.
 
     "Cost" is the cost of its summaries plus the extra cost of the next call,
     which had to rewrite the cache. "Payback" is the number of later calls after
@@ -65,12 +53,12 @@ def history(
     numbers, errors) that it kept. Undone compactions stay in the list. In
     JSON, money is in nano-dollars, or null if unknown.
 
-    lowwater history                     the most recent session
-    lowwater history refactor-auth
-    lowwater history refactor-auth --json | jq '.compactions[].because.code'
+    lowwater sessions history            of the newest session
+    lowwater sessions history refactor-auth
+    lowwater sessions history refactor-auth --json | jq '.compactions[].because.code'
     """
     with opened_store(store) as opened:
-        listed = newest_session(opened) if name is None else find_session(opened, name)
+        listed = session_or_newest(opened, name)
         account = _account(opened, listed)
     told = list(_told(account))
     if json:
@@ -121,36 +109,22 @@ def _told(account: Account) -> Iterator[CompactionLine]:
 
 def _said(told: CompactionLine) -> dict[str, object]:
     event, payback = told.event, told.payback
+    sizes = ("before", "reclaimed", "phases", "summary_tokens", "summary_prompts", "summarizer", "score")
     return {
-        "number": event.number,
-        "at": event.at,
+        **fields_of(event, "number", "at", "model", "mode", *sizes),
         "turn": told.turn,
-        "model": event.model,
-        "mode": event.mode,
-        "because": {**_reason(event), "said": reason_sentence(event.because)},
-        "before": event.before,
+        "because": {**fields_of(event.because, "code", "facts"), "said": reason_sentence(event.because)},
         "after": max(0, event.after),
-        "reclaimed": event.reclaimed,
         "messages_before": event.items_before,
         "messages_after": event.items_after,
-        "phases": event.phases,
-        "summary_tokens": event.summary_tokens,
-        "summary_prompts": event.summary_prompts,
-        "summarizer": event.summarizer,
-        "score": event.score,
         "rejected": [
-            {"by": each.by, "code": each.code, "missing": each.missing, "said": each.error}
-            for each in event.rejected
+            fields_of(each, "by", "code", "missing") | {"said": each.error} for each in event.rejected
         ],
         "summary_cost": event.cost,
         "predicted_price": event.price,
         "predicted_saves": event.saves,
         "payback": payback,
     }
-
-
-def _reason(event: Compaction) -> dict[str, object]:
-    return {"code": event.because.code, "facts": event.because.facts}
 
 
 def _page(
@@ -162,8 +136,8 @@ def _page(
     )
     if not told:
         yield Text(
-            "Nothing was compacted: `lowwater status` shows how far the prompt is from it, `lowwater explain` on an export "
-            "says why."
+            "Nothing was compacted: `lowwater status` shows how far the prompt is from it, `lowwater inspect --explain` "
+            "on an export says why."
         )
         return
     for each in told:

@@ -1,6 +1,6 @@
-"""`lowwater models`: the model registry as a table, one model in detail, or JSON.
+"""`lowwater models show`: the model registry as a table, one model in detail, or JSON.
 
-`current_models` picks the models that `lowwater presets` shows by default.
+`current_models` picks the models that `lowwater models presets` shows by default.
 """
 
 import re
@@ -10,16 +10,16 @@ from difflib import get_close_matches
 from itertools import groupby
 from typing import Annotated
 
-import msgspec
 import typer
 from msgspec import Struct
-from rich.console import Console
+from msgspec.structs import asdict
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from lowwater.adapters.models import load_registry
-from lowwater.cli.stored_sessions import fitted_block
+from lowwater.cli.command import AsJson
+from lowwater.cli.tables import figures_table, grid, print_json, print_page
 from lowwater.cli.wording import (
     cache_sentence,
     cliff_sentence,
@@ -31,9 +31,9 @@ from lowwater.cli.wording import (
     ratio_list,
     short,
 )
-from lowwater.core.models.model import CacheRules, Model, ModelFamily, Prices
+from lowwater.core.models.model import CacheRules, Model, Prices
 from lowwater.core.models.names import is_suffix
-from lowwater.core.models.registry import MatchQuality, ModelMatch, Registry
+from lowwater.core.models.registry import ModelMatch, Registry
 from lowwater.errors import BadInput
 
 _VERSIONED = re.compile(r"([a-z]*)(\d+(?:\.\d+)*)[a-z]?")
@@ -44,18 +44,17 @@ _NANO_PER_DOLLAR = 1_000_000
 _COLUMNS = ("context", "output", "$ in", "read", "write", "out", "cliff")
 
 
-def models(
+def show(
     name: Annotated[
         str | None,
         typer.Argument(
             metavar="NAME",
             help="A model's name in any spelling; a router's or cloud's prefix and a date are allowed.",
-            show_default=False,
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")] = False,
+    json: AsJson = False,
 ) -> None:
-    """Show what Lowwater knows about models: windows, prices, cache rules, and the sources.
+    """Show windows, prices and cache rules, and their sources.
 
     Without NAME, a table by provider. With NAME, one model: the listed model
     that the name was matched with, window and output limit, prices and their
@@ -66,38 +65,27 @@ def models(
 
     Prices are today's, in dollars per million tokens.
 
-    lowwater models                            everything listed
-    lowwater models claude-opus-5.5            one model
+    lowwater models show                        every listed model
+    lowwater models show claude-opus-5.5        one; `show` can be left out
     lowwater models openrouter/openai/gpt-6.1-sol --json
     """
     registry = load_registry(as_of=datetime.now(tz=UTC).date())
-    if name is None:
-        _print(registry_json(registry) if json else _listing(registry))
-        return
-    match = registry.match(_readable(name))
-    _print(match_json(match) if json else _card(match, registry))
+    match = None if name is None else registry.match(readable(name))
+    if json:
+        print_json(registry_json(registry) if match is None else match_json(match))
+    else:
+        print_page(_listing(registry) if match is None else _card(match, registry))
 
 
-def _readable(name: str) -> str:
+def readable(name: str) -> str:
+    """Return a model's name as it was typed, or raise a BadInput that says what is wrong with it."""
     if not name.strip():
-        raise BadInput(
-            "the model's name is empty: give one, such as claude-opus-5-5, or none for the whole table"
-        )
+        raise BadInput("a model's name is empty: give one, such as claude-opus-5-5, or none for the table")
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise BadInput("the model's name is not text in UTF-8: check how it was typed or pasted") from None
+        raise BadInput("a model's name is not text in UTF-8: check how it was typed or pasted") from None
     return name
-
-
-def _print(what: str | Iterable[Table | Text | Padding]) -> None:
-    """Print JSON as it is, and anything else at the width of the terminal."""
-    if isinstance(what, str):
-        typer.echo(what)
-        return
-    console = Console(highlight=False)
-    for block in what:
-        console.print(fitted_block(block, console.width))
 
 
 def _listing(registry: Registry) -> Iterator[Table | Text | Padding]:
@@ -131,10 +119,10 @@ def _heading(title: str, said: str) -> Text:
 
 
 def _table(members: Iterable[Model]) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
-    table.add_column("", width=26, no_wrap=True)
-    for title in _COLUMNS:
-        table.add_column(title, justify="right", width=7, no_wrap=True)
+    table = figures_table("", figures=_COLUMNS, gap=1)
+    table.columns[0].width = 26
+    for column in table.columns[1:]:
+        column.width = 7
     for model in members:
         prices = model.prices
         amounts = (
@@ -150,14 +138,12 @@ def _card(match: ModelMatch, registry: Registry) -> Iterator[Table | Text | Padd
     """Yield everything known about one model."""
     model = match.model
     yield Text.assemble((model.name, "bold"), " · ", model.provider)
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
+    card = grid(label=None)
     for label, said in _model_facts(match, registry):
-        grid.add_row(label, Text(said))
+        card.add_row(label, Text(said))
     for number, said in enumerate(model.assumptions):
-        grid.add_row(Text("" if number else "assumptions", style="yellow"), Text(said))
-    yield Padding(grid, (0, 0, 0, 2))
+        card.add_row(Text("" if number else "assumptions", style="yellow"), Text(said))
+    yield Padding(card, (0, 0, 0, 2))
 
 
 def _model_facts(match: ModelMatch, registry: Registry) -> Iterator[tuple[str, str]]:
@@ -260,134 +246,54 @@ def _no_dearer(one: Prices, other: Prices) -> bool:
     )
 
 
-class DollarPrices(Struct, frozen=True, kw_only=True):
-    """Prices in dollars per million tokens; `cache_write_long` is null if the model has no separate price for it."""
-
-    input: float
-    cache_read: float
-    cache_write: float
-    cache_write_long: float | None
-    output: float
-
-
-class PriceRatios(Struct, frozen=True, kw_only=True):
-    """Prices as multiples of the input price."""
-
-    read: float
-    write: float
-    write_long: float | None
-    output: float
+def match_json(match: ModelMatch) -> dict[str, object]:
+    """Return a name and the model it was matched with as JSON values."""
+    return {
+        "asked": match.spelling.asked,
+        "how": match.how,
+        "ignored_suffix": match.suffix,
+        "model": _model_json(match.model),
+    }
 
 
-class CliffShape(Struct, frozen=True, kw_only=True):
-    """Above this prompt size (from it on if `inclusive`), the whole request is billed at these prices."""
-
-    above: int
-    inclusive: bool
-    usd_per_million_tokens: DollarPrices
+def registry_json(registry: Registry) -> dict[str, object]:
+    """Return the whole registry as JSON values."""
+    return {"models": [_model_json(model) for model in registry.models], "families": registry.families}
 
 
-class ModelShape(Struct, frozen=True, kw_only=True):
-    """One model; null means unknown or unpublished. `assumptions` is empty for a listed model."""
-
-    name: str
-    aliases: tuple[str, ...]
-    provider: str
-    family: str
-    context_length: int
-    max_output: int | None
-    usd_per_million_tokens: DollarPrices | None
-    ratios: PriceRatios | None
-    cliffs: tuple[CliffShape, ...]
-    cache: CacheRules
-    binds_thinking: bool
-    notes: str
-    sources: tuple[str, ...]
-    as_of: str
-    assumptions: tuple[str, ...]
+def _model_json(model: Model) -> dict[str, object]:
+    """Return a model with its prices in dollars and as ratios; None means unknown, not published, or no price of its own."""
+    own = {"prices", "periods", "max_bytes", "compacts"}
+    return {name: value for name, value in asdict(model).items() if name not in own} | {
+        "usd_per_million_tokens": _dollars(model.prices),
+        "ratios": _ratios(model.prices),
+        "cliffs": [
+            {
+                "above": each.above,
+                "inclusive": each.inclusive,
+                "usd_per_million_tokens": _dollars(each.prices),
+            }
+            for each in model.cliffs
+        ],
+    }
 
 
-class MatchShape(Struct, frozen=True, kw_only=True):
-    """The output of `lowwater models NAME --json`."""
-
-    asked: str
-    how: MatchQuality
-    ignored_suffix: str
-    model: ModelShape
-
-
-class RegistryShape(Struct, frozen=True, kw_only=True):
-    """The output of `lowwater models --json`."""
-
-    models: tuple[ModelShape, ...]
-    families: tuple[ModelFamily, ...]
+def _dollars(prices: Prices | None) -> dict[str, float | None] | None:
+    if prices is None:
+        return None
+    return {
+        kind: None if price is None else price / _NANO_PER_DOLLAR for kind, price in asdict(prices).items()
+    }
 
 
-def match_json(match: ModelMatch) -> str:
-    """Return a name and the model it was matched with as JSON."""
-    return _encode(
-        MatchShape(
-            asked=match.spelling.asked,
-            how=match.how,
-            ignored_suffix=match.suffix,
-            model=_model_shape(match.model),
-        )
-    )
-
-
-def registry_json(registry: Registry) -> str:
-    """Return the whole registry as JSON."""
-    return _encode(
-        RegistryShape(models=tuple(map(_model_shape, registry.models)), families=registry.families)
-    )
-
-
-def _encode(shape: Struct) -> str:
-    return msgspec.json.format(msgspec.json.encode(shape), indent=2).decode()
-
-
-def _model_shape(model: Model) -> ModelShape:
-    cliffs = (
-        CliffShape(
-            above=cliff.above, inclusive=cliff.inclusive, usd_per_million_tokens=_dollar_shape(cliff.prices)
-        )
-        for cliff in model.cliffs
-    )
-    return ModelShape(
-        name=model.name,
-        aliases=model.aliases,
-        provider=model.provider,
-        family=model.family,
-        context_length=model.context_length,
-        max_output=model.max_output,
-        usd_per_million_tokens=_dollar_shape(model.prices) if model.prices else None,
-        ratios=_ratio_shape(model.prices) if model.prices else None,
-        cliffs=tuple(cliffs),
-        cache=model.cache,
-        binds_thinking=model.binds_thinking,
-        notes=model.notes,
-        sources=model.sources,
-        as_of=model.as_of,
-        assumptions=model.assumptions,
-    )
-
-
-def _dollar_shape(prices: Prices) -> DollarPrices:
-    long = prices.cache_write_long
-    return DollarPrices(
-        input=prices.input / _NANO_PER_DOLLAR,
-        cache_read=prices.cache_read / _NANO_PER_DOLLAR,
-        cache_write=prices.cache_write / _NANO_PER_DOLLAR,
-        cache_write_long=None if long is None else long / _NANO_PER_DOLLAR,
-        output=prices.output / _NANO_PER_DOLLAR,
-    )
-
-
-def _ratio_shape(prices: Prices) -> PriceRatios:
-    long = prices.cache_write_long
-    return PriceRatios(
-        read=prices.cache_read / prices.input,
-        write=prices.cache_write / prices.input,
-        write_long=None if long is None else long / prices.input,
-        output=prices.output / prices.input,
-    )
+def _ratios(prices: Prices | None) -> dict[str, float | None] | None:
+    """Return prices as multiples of the input price."""
+    if prices is None:
+        return None
+    kinds = {
+        "read": prices.cache_read,
+        "write": prices.cache_write,
+        "write_long": prices.cache_write_long,
+        "output": prices.output,
+    }
+    return {kind: None if price is None else price / prices.input for kind, price in kinds.items()}
