@@ -132,7 +132,7 @@ def test_whatever_is_published_or_not_the_history_stays_whole_and_nothing_is_rew
     for _ in range(25):
         host.turn()
         whole = standings.whole_of(host.listed)
-        session.sync_messages(list(whole))
+        internals(session).sync_messages(list(whole))
         assert len(branch_of(internals(session).ledger)) == len(whole)
         if host.chance.random() < 0.3:
             session.compress()
@@ -153,13 +153,13 @@ def test_undoing_the_last_words_across_a_compaction_keeps_the_compaction():
     session = Lowwater(model="claude-haiku-4-5", store="memory:").session()
     for _ in range(12):
         host.turn()
-        session.sync_messages(list(standings.whole_of(host.listed)))
+        internals(session).sync_messages(list(standings.whole_of(host.listed)))
     session.compress()
     shown = standings.publish(internals(session).ledger, session.view(apart=True))
     assert shown is not None
     kept = len(session.view())
     said = {"role": "user", "content": "no, something else"}
-    session.sync_messages(list(standings.whole_of([*shown, said])))
-    session.sync_messages(list(standings.whole_of([*shown, {"role": "user", "content": "this"}])))
+    internals(session).sync_messages(list(standings.whole_of([*shown, said])))
+    internals(session).sync_messages(list(standings.whole_of([*shown, {"role": "user", "content": "this"}])))
     assert len(session.view()) == kept + 1
     assert session.view()[-1]["content"] == "this"

@@ -229,7 +229,7 @@ def test_the_session_goes_on_with_the_model_that_is_asked() -> None:
             agent: Any = create_agent(chat, [read_log], middleware=[middleware], checkpointer=checkpointer)
             agent.invoke(asked(step), CONFIG)
             assert internals(middleware.session(THREAD)).route.model == model
-            assert middleware.session(THREAD).about.source == "langchain"
+            assert internals(middleware.session(THREAD)).about.source == "langchain"
         assert play.provider.refusals == ()
 
 

@@ -94,7 +94,7 @@ def test_a_pruned_view_keeps_every_call_beside_its_result():
     talk, session = long_talk(60), opened("claude-haiku-4-5")
     request = session.prepare([message_of(message) for message in talk])
     view = view_of(internals(session).ledger, talk, request, marks=True)
-    assert session.last_compaction() is not None
+    assert internals(session).last_compaction is not None
     placeholders = [
         block["toolResult"]["content"][0]["text"]
         for message in view
@@ -110,7 +110,7 @@ def test_a_pruned_view_keeps_every_call_beside_its_result():
 
 def test_a_summary_never_stands_beside_a_message_of_its_role():
     talk, session = long_talk(60), opened("claude-haiku-4-5")
-    session.sync_messages([message_of(message) for message in talk])
+    internals(session).sync_messages([message_of(message) for message in talk])
     session.compress()
     session.compress(focus="question 3")
     request = session.prepare([message_of(message) for message in talk])

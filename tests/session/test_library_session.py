@@ -137,7 +137,7 @@ def test_a_repeated_message_does_not_make_a_clients_own_marks_too_many() -> None
     }
     system = [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
     session.learn_context_length(20_000)
-    session.sync_messages([marked("Look into it."), *steps], system=system)
+    internals(session).sync_messages([marked("Look into it."), *steps], system=system)
     assert session.compress() is not None
     body = session.prepare(system=system).as_anthropic()
     said = [
@@ -155,7 +155,7 @@ def test_explain_and_status_speak_before_and_after_the_first_turn() -> None:
     assert session.explain() == "Nothing was decided yet: call prepare first."
     session.prepare(CHAT)
     session.prepare()
-    assert isinstance(session.decision, Keep)
+    assert isinstance(internals(session).decision, Keep)
     assert "below the threshold" in session.explain()
     assert str(session.status()).startswith("mine · gpt-4o · runway\n")
     assert "1 compaction, the last by summary" in str(session.status())
@@ -207,7 +207,7 @@ def test_a_compaction_says_how_long_it_took() -> None:
     session = Lowwater(model="gpt-4o", policy="runway", summarizer=slow, sinks=[sink], clock=clock).session()
     session.prepare(CHAT)
     assert [event.seconds for event in sink.compactions] == [5.0]
-    last = session.last_compaction()
+    last = internals(session).last_compaction
     assert last is not None
     assert last.seconds == 5.0
 
@@ -276,7 +276,7 @@ def test_each_event_says_what_triggered_it_what_each_phase_did_and_the_count(
         session = Lowwater(model="gpt-4o", policy="hermes-classic").session("s")
         session.prepare(CHAT)
     (line,) = [record.getMessage() for record in caplog.records if "compaction" in record.getMessage()]
-    event = session.last_compaction()
+    event = internals(session).last_compaction
     assert event is not None
     assert line.startswith(f"s: compaction 1 (prune-and-summary): {event.before:,} → {event.after:,} tokens")
     for phase in event.phases:
@@ -287,7 +287,7 @@ def test_each_event_says_what_triggered_it_what_each_phase_did_and_the_count(
 def test_focus_reaches_the_summarizer() -> None:
     summarizer = ScriptedSummarizer(write("no"))
     session = Lowwater(model="gpt-4o", policy="summary-only", summarizer=summarizer).session()
-    session.sync_messages(CHAT)
+    internals(session).sync_messages(CHAT)
     session.compress("the database schema")
     assert summarizer.requests[0].focus == "the database schema"
 

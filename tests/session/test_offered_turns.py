@@ -55,10 +55,10 @@ def test_a_turn_is_kept_behind_what_another_process_wrote_meanwhile(tmp_path: Pa
     stores = [SqliteStore(tmp_path / "kept.db") for _ in range(2)]
     one, other = (Lowwater(model=MODEL, store=store).session("s") for store in stores)
     if not anew:
-        one.sync_messages([user("a")])
+        internals(one).sync_messages([user("a")])
         other.refresh()
     offered = internals(one).offer_turn(brought("a", "b"))
-    other.sync_messages([user("a"), user("c")])
+    internals(other).sync_messages([user("a"), user("c")])
     internals(one).accept_turn(offered, body=b"{}")
     other.refresh()
     assert history(one) == history(other) == ["a", "c", "b"]
@@ -70,9 +70,9 @@ def test_a_session_that_leaves_another_has_its_beginning_and_nothing_else() -> N
     store = MemoryStore()
     library = Lowwater(model=MODEL, store=store)
     parent = library.session("parent")
-    parent.sync_messages([user("a"), user("b")])
+    internals(parent).sync_messages([user("a"), user("b")])
     position = len(internals(parent).ledger.entries)
-    parent.sync_messages([user("a"), user("b"), user("the number is 471100")])
+    internals(parent).sync_messages([user("a"), user("b"), user("the number is 471100")])
     fork = library.session("fork")
     internals(fork).begin(About(parent="parent"), parent=parent, upto=position)
     assert [each.name for each in store.sessions()] == ["parent"], "not before something happens to it"

@@ -8,6 +8,7 @@ import pytest
 
 import lowwater
 from lowwater.core.turns.arrival import NOTE
+from lowwater.session.internals import internals
 from lowwater.testing.fakes import AsyncScriptedSummarizer, ScriptedSummarizer, refuse, write
 from lowwater.testing.legality import refusal_of
 from tests.generated import generate_session
@@ -70,7 +71,7 @@ def test_the_list_it_returned_is_compacted_again_from_where_it_was() -> None:
 
 def test_the_room_for_the_answer_counts() -> None:
     session = lowwater.Lowwater(model="gpt-4o", policy="never").session()
-    session.sync_messages(CHAT)
+    internals(session).sync_messages(CHAT)
     missing = 104_000 - session.status().prompt
     full = [*CHAT, {"role": "assistant", "content": "Done."}, {"role": "user", "content": " word" * missing}]
     assert lowwater.compress(full, model="gpt-4o", policy="never").event is None

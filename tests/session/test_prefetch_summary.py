@@ -61,12 +61,10 @@ class Gated(ScriptedSummarizer):
 
 
 async def started(summarizer: AsyncScriptedSummarizer) -> None:
-    """Return once the summarizer was asked; a few rounds of the loop suffice."""
-    for _ in range(100):
-        if summarizer.waiting:
-            return
-        await asyncio.sleep(0)
-    raise AssertionError("nobody was asked for a summary")
+    """Return once the summarizer was asked."""
+    async with asyncio.timeout(30):
+        while not summarizer.waiting:
+            await asyncio.sleep(0.001)
 
 
 def test_what_is_appended_while_a_summary_is_prepared_is_kept_and_so_is_the_summary() -> None:
@@ -104,7 +102,7 @@ def test_what_the_client_edits_meanwhile_makes_it_stale_and_it_is_billed_all_the
     with ThreadPoolExecutor(1) as pool:
         prefetching = pool.submit(session.prefetch_summary)
         assert gated.asked.wait(30)
-        session.sync_messages([*MESSAGES[:10], {"role": "user", "content": "Something else."}])
+        internals(session).sync_messages([*MESSAGES[:10], {"role": "user", "content": "Something else."}])
         gated.may_answer.set()
         assert not prefetching.result(30)
     assert session.status().totals.summary_cost

@@ -258,7 +258,9 @@ def test_hundreds_of_ways_back_can_still_be_opened(path: Path, how: str) -> None
     for number in range(300):
         user = {"role": "user", "content": f"question {number}"}
         if how == "edits":
-            session.sync_messages([*MESSAGES[:5], *said, {"role": "user", "content": f"reminder {number}"}])
+            internals(session).sync_messages(
+                [*MESSAGES[:5], *said, {"role": "user", "content": f"reminder {number}"}]
+            )
             said.append(user)
         else:
             session.append(user)
@@ -349,7 +351,7 @@ def test_thinking_or_refreshing_in_between_costs_no_turn(path: Path) -> None:
     def counting(request: SummaryRequest) -> Written:
         nonlocal asked
         asked += 1
-        session.dry_run()
+        internals(session).dry_run()
         session.refresh()
         return Written(text=extract(request, tokenizer_for("o200k")), by="m")
 
@@ -365,7 +367,7 @@ def test_what_two_tell_of_a_session_is_both_kept(path: Path) -> None:
     other.refresh()
     internals(other).describe(title="T")
     internals(one).describe(source="web")
-    assert (one.about.title, one.about.source) == ("T", "web")
+    assert (internals(one).about.title, internals(one).about.source) == ("T", "web")
 
 
 def test_a_name_that_lowwater_gives_itself_cannot_be_given(path: Path) -> None:
@@ -383,7 +385,7 @@ def test_a_name_that_lowwater_gives_itself_cannot_be_given(path: Path) -> None:
 def test_thinking_about_it_writes_nothing(path: Path) -> None:
     lowwater = library(path)
     session = lowwater.session("s")
-    session.dry_run()
+    internals(session).dry_run()
     session.status()
     assert lowwater.store.sessions() == []
 
@@ -455,7 +457,7 @@ def test_a_session_that_another_process_split_is_followed(path: Path) -> None:
     one.append(MESSAGES[:9])
     other.refresh()
     child = internals(other).split()
-    assert other.about.title == "Fix issue #42 #2"
+    assert internals(other).about.title == "Fix issue #42 #2"
     one.append({"role": "user", "content": "go on"})
     assert one.name == child
     assert [m["content"] for m in library(path).session("s").history()[-1:]] == ["go on"]
@@ -469,7 +471,7 @@ def test_with_the_setting_each_compaction_splits(path: Path) -> None:
     play(session, MESSAGES, clock)
     assert session.history() == MESSAGES
     assert len(lowwater.store.sessions()) == session.status().compaction_count + 1
-    lineage = [session.about]
+    lineage = [internals(session).about]
     by_name = {each.name: each.about for each in lowwater.store.sessions()}
     while lineage[-1].parent:
         lineage.append(by_name[lineage[-1].parent])

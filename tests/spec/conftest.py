@@ -112,7 +112,7 @@ def compacted() -> Callable[[Session], Compaction]:
     """The newest compaction of a session, which has had one."""
 
     def newest(session: Session) -> Compaction:
-        event = session.last_compaction()
+        event = session.status().last_compaction
         assert event is not None, session.explain()
         return event
 

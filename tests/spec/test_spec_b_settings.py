@@ -252,7 +252,7 @@ def test_b_a_summary_is_a_fifth_of_what_it_replaces(opened, loop, faithful, summ
 
 def planned(session: Any) -> set[str]:
     """Return the mechanisms that the last decision was to carry out."""
-    return {proposal.mechanism for proposal in session.decision.proposals}
+    return {proposal.mechanism for proposal in session.status().decision.proposals}
 
 
 def chats(chars: int) -> Script:

@@ -87,7 +87,9 @@ def test_c2_the_head_is_the_first_messages_and_grows_to_whole_groups(
 def test_c2_a_system_prompt_beside_the_messages_counts_as_the_first(opened, loop, faithful) -> None:
     session = opened(policy="summary-only", summarizer=ScriptedSummarizer(faithful))
     script = loop(60, script=Script("anthropic").user("Go.").says("Gone.").user("Now for real."))
-    session.sync_messages([json.loads(m.wire.raw) for m in script.messages() if m.wire], system="Be brief.")
+    internals(session).sync_messages(
+        [json.loads(m.wire.raw) for m in script.messages() if m.wire], system="Be brief."
+    )
     session.compress()
     items = list(internals(session).ledger.view.items)
     assert isinstance(items[2], Summary), "system prompt and first exchange"

@@ -10,6 +10,7 @@ from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.core.summary.template import Section, parse
 from lowwater.core.summary.transcript import transcript_for
 from lowwater.errors import SummaryFailed
+from lowwater.session.internals import internals
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import ScriptedClock, ScriptedSummarizer, WordTokenizer, fail, lie, refuse
 from lowwater.testing.views import Script
@@ -188,7 +189,7 @@ def test_c_after_failures_there_is_a_cool_down_that_ends_by_time(opened, loop, t
     asked = len(failing.requests)
     session.append(told(loop(60, lines=90, script=Script().user("On."))))
     session.prepare()
-    assert (len(failing.requests), session.decision.because.code) == (asked, "cooling-down")
+    assert (len(failing.requests), session.status().decision.because.code) == (asked, "cooling-down")
     clock.advance(61.0)
     session.prepare()
     assert len(failing.requests) > asked > 0
@@ -215,8 +216,12 @@ def test_c_a_reset_clears_summary_counters_and_warned_levels(opened, loop, told,
     assert first
     session.compress()
     assert (len(summaries(session)), session.status().compaction_count) == (1, 1)
-    session.reset()
-    assert (summaries(session), session.status().compaction_count, session.decision) == ([], 0, None)
+    internals(session).reset()
+    assert (summaries(session), session.status().compaction_count, session.status().decision) == (
+        [],
+        0,
+        None,
+    )
     assert session.view() == told(script)
     session.prepare()
     assert warned == first * 2
@@ -226,7 +231,7 @@ def test_c_after_a_reset_the_summariser_is_asked_for_a_new_summary(opened, loop,
     summarizer = ScriptedSummarizer(faithful)
     session = opened(loop(60), policy="summary-only", summarizer=summarizer)
     session.compress()
-    session.reset()
+    internals(session).reset()
     session.compress()
     assert [request.previous for request in summarizer.requests] == ["", ""]
 

@@ -89,7 +89,7 @@ def pruned(opened, loop, reported) -> Any:
         session = opened(loop(62, lines=90, script=script, start=12), policy="runway", **options)
         reported(session, 68_000)
         session.prepare()
-        assert session.last_compaction().mode == "prune", session.explain()
+        assert session.status().last_compaction.mode == "prune", session.explain()
         return bool(changed(session) & set(range(5, 26)))
 
     return run
@@ -125,7 +125,7 @@ def test_d_a_file_may_go_outside_the_seed_presets(opened, loop, reported) -> Non
         session = opened(script, policy=policy)
         reported(session, 111_000)
         session.prepare()
-        gone[policy] = "elide" in [proposal.mechanism for proposal in session.decision.proposals]
+        gone[policy] = "elide" in [proposal.mechanism for proposal in session.status().decision.proposals]
     assert gone == {"hygiene": True, "prune-naive": False}
 
 
@@ -151,7 +151,7 @@ def test_d_below_that_it_is_discarded_whole(opened, loop, reported, compacted) -
     session = opened(loop(49, lines=90), policy="runway")
     reported(session, 64_000)
     session.prepare()
-    assert session.decision.because.code == "prune-too-small"
+    assert session.status().decision.because.code == "prune-too-small"
     assert compacted(session).mechanisms == ("summarize",)
 
 
@@ -199,7 +199,7 @@ def ending(opened, loop, reported, faithful) -> Any:
             session = opened(loop(55, lines=90), policy=policy, settings=settings, summarizer=summarizer)
             reported(session, prompt + removed)
             session.prepare()
-            removed = removed or session.last_compaction().reclaimed
+            removed = removed or session.status().last_compaction.reclaimed
         return session, summarizer
 
     return run
@@ -210,7 +210,7 @@ def ending(opened, loop, reported, faithful) -> Any:
 )
 def test_d_a_prune_alone_is_accepted_only_at_or_below_the_target(ending, tokens, mode) -> None:
     session, summarizer = ending("runway", tokens)
-    event = session.last_compaction()
+    event = session.status().last_compaction
     assert event.mode == mode
     assert len(summarizer.requests) == (mode == "summary"), "48,000: no model call; 62,000: in the same event"
     assert session.status().compaction_count == 1
@@ -220,7 +220,7 @@ def test_d_a_prune_alone_is_accepted_only_at_or_below_the_target(ending, tokens,
 @pytest.mark.parametrize(("tokens", "mode"), [(62_000, "prune"), (63_999, "prune"), (64_000, "summary")])
 def test_d_prune_naive_has_no_runway_rule(ending, tokens, mode) -> None:
     session, _ = ending("prune-naive", tokens)
-    assert session.last_compaction().mode == mode
+    assert session.status().last_compaction.mode == mode
 
 
 @pytest.mark.parametrize("policy", ["summary-only", "threshold"])

@@ -17,7 +17,7 @@ def test_e_a_leaf_pass_makes_one_summary_of_the_oldest_raw_chunk(opened, loop, f
     session = opened(loop(40), policy="guarded", window=34_000, settings=CHUNKS, summarizer=summarizer)
     before = list(internals(session).ledger.view.items)
     session.prepare()
-    assert session.decision.because.code == "leaf-pressure"
+    assert session.status().decision.because.code == "leaf-pressure"
     (request,), (summary,) = summarizer.requests, summaries(session)
     assert request.numbers == tuple(range(5, request.numbers[-1] + 1)), "right behind the head"
     assert 2_000 < sum(before[number - 1].tokens for number in request.numbers) <= 3_000

@@ -143,7 +143,7 @@ def next_decision(lowwater: Lowwater, clock: ScriptedClock, name: str) -> list[d
         clock.advance(30)
         session.append({"role": "user", "content": f"Next {number}: {text(number, 60)}"})
         request = session.prepare()
-        decision = session.decision
+        decision = internals(session).decision
         assert decision is not None
         billed = internals(session).expected_usage
         found.append(

@@ -96,7 +96,7 @@ class Chat:
 
         A message that does not fit the context even alone is removed again: no later request could be sent with it.
         """
-        if not self.session.about.title:
+        if not internals(self.session).about.title:
             source = "" if self.session.status().history else _SOURCE
             internals(self.session).describe(title=" ".join(text.split())[:_TITLE_LENGTH], source=source)
         ledger = internals(self.session).ledger

@@ -747,7 +747,7 @@ def _recall(session: Session, wanted: str) -> Page:
         raise BadInput("there is nothing to look for: /recall WORDS, or a handle such as /recall lw:12")
     is_handle = names_messages(wanted)
     if is_handle and message_count(read_handle(wanted, of=len(internals(session).ledger.messages))) > 1:
-        yield from expansion_page(session.expand(wanted), (), width=page_width(), left=0)
+        yield from expansion_page(internals(session).expand(wanted), (), width=page_width(), left=0)
         return
     found = [FoundMessage(session=session.name, recalled=each) for each in session.recall(wanted)]
     yield from found_page(wanted, found, width=page_width(), whole=is_handle)

@@ -166,9 +166,9 @@ def play_frames(
     """Play the session in all runs, the last of `others` without compaction, and yield a frame per turn."""
     system = recorded.system
     for turn, exchange in enumerate(_demo_turns(recorded), start=1):
-        known = watched.session.last_compaction()
+        known = internals(watched.session).last_compaction
         prompt = watched.call(exchange, system)
-        event = watched.session.last_compaction()
+        event = internals(watched.session).last_compaction
         untouched = [other.call(exchange, system) for other in others][-1]
         yield Frame(
             turn=turn,

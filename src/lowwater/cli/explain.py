@@ -16,6 +16,7 @@ from lowwater.core.decisions import Compact
 from lowwater.core.formats.files import Conversation
 from lowwater.core.policies.explanations import reason_sentence
 from lowwater.core.policies.registry import POLICIES
+from lowwater.session.internals import internals
 from lowwater.session.status import Status
 from lowwater.settings import Settings
 from lowwater.settings.resolve import Resolved
@@ -96,7 +97,7 @@ def explained(conversation: Conversation, *, model: str, settings: Settings) -> 
     steps = ""
     for policy in dict.fromkeys((*(own.name for own in POLICIES), chosen)):
         session = open_session(conversation, model=model, policy=policy, settings=settings)
-        decision = session.dry_run()
+        decision = internals(session).dry_run()
         verdicts.append(
             PolicyDecision(
                 policy=policy,

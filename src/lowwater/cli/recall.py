@@ -268,7 +268,7 @@ def _ledger(store: Store, session: str) -> Ledger | None:
 
 def _print_range(session: Session, handle: str, limit: int | None, *, whole: bool, json: bool) -> None:
     """Print the content of a handle of several messages, in full if `whole`."""
-    expansion = session.expand(handle)
+    expansion = internals(session).expand(handle)
     shown = replace(expansion, children=expansion.children[:limit])
     messages = session.recall(handle)[:limit] if whole else []
     if json:

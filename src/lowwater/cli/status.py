@@ -169,8 +169,8 @@ def _figures_of(store: Store, name: str | None, settings: Settings) -> SessionFi
     )
 
 
-_OF_THE_PROCESS = frozenset({"expected_usage"})
-"""What a status says about the call under way, which is none of this command's."""
+_OF_THE_PROCESS = frozenset({"about", "decision", "expected_usage", "last_compaction"})
+"""What a status says that other commands print, or that only the process with the call under way knows."""
 
 
 def _session_json(shown: SessionFigures) -> dict[str, object]:

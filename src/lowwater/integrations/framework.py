@@ -83,7 +83,7 @@ class FrameworkSessions:
     def session(self, name: str) -> Session:
         """Return the session with this name, with the framework set as its source."""
         session = self.lowwater.session(name)
-        if session.about.source != self._source:
+        if internals(session).about.source != self._source:
             internals(session).describe(source=self._source)
         return session
 

@@ -7,31 +7,49 @@ import logging
 from collections.abc import Iterable, Sequence
 from functools import partial
 from operator import is_
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.api_calls import Usage
+from lowwater.core.decisions import Decision
+from lowwater.core.events import Compaction
 from lowwater.core.ledger import Ledger
 from lowwater.core.legality import mend
 from lowwater.core.messages import Message
-from lowwater.core.stored import About
+from lowwater.core.policies.explanations import explain
+from lowwater.core.stored import About, Hit
 from lowwater.core.summary.request import CachedPrefix
 from lowwater.core.turns.arrival import drop_pictures, sync_messages
+from lowwater.core.turns.cache import marks_of
+from lowwater.core.turns.decision_context import limits_for
 from lowwater.core.turns.effects import Steps
-from lowwater.core.turns.rewind import forked
+from lowwater.core.turns.rewind import forked, position_of, reset
 from lowwater.core.turns.state import Route, Setup, State
-from lowwater.core.turns.turn import Prepared, record_side_call
+from lowwater.core.turns.turn import Prepared, dry_run, record_side_call
+from lowwater.core.view import View
 from lowwater.errors import BadInput
 from lowwater.session.answer_recorder import AnswerRecorder
 from lowwater.session.dependencies import Dependencies
 from lowwater.session.repository import SessionRepository, SharedState, StateChange, load_state, new_name
 from lowwater.session.request import LastSent, PreparedRequest, build_compaction_request, build_request
-from lowwater.session.turn_input import TurnInput, format_of_session, refuse_unsendable
+from lowwater.session.status import Status, status_of
+from lowwater.session.turn_input import (
+    TurnInput,
+    format_of_session,
+    refuse_unsendable,
+    require_count,
+    require_place,
+    require_text,
+)
 from lowwater.session.turns import IdleWork, TurnRunner, WorkedOutTurn
 
 if TYPE_CHECKING:
+    from lowwater.core.recall.recalled import Expansion
+    from lowwater.core.recall.search import RecallRoom
+    from lowwater.session.recall_tools import RecallTools
     from lowwater.session.session import Session
 
 _log = logging.getLogger("lowwater")
@@ -65,6 +83,9 @@ class SessionInternals:
         self.recorder = AnswerRecorder(self.shared, dependencies)
         self.turns = TurnRunner(self.shared, setup, dependencies, cached_prefix=self._cached_prefix)
         self.idle = IdleWork(self.shared, setup, dependencies, cached_prefix=self._cached_prefix)
+        self._making_tools = Lock()
+        # One object for all calls: answers to several calls in one message share the room that is left.
+        self._recall_tools: RecallTools | None = None
         self._opened_as = name
         self._last_sent: LastSent | None = None
         self._reported_orphans: set[str] = set()
@@ -94,6 +115,97 @@ class SessionInternals:
         """What the provider should bill for the input of the request prepared last; zero if there is none."""
         call = self.shared.state.call
         return Usage() if call is None else call.expected
+
+    @property
+    def about(self) -> About:
+        """Title, source and lineage."""
+        return self.shared.repository.about
+
+    @property
+    def decision(self) -> Decision | None:
+        """The last decision, with its reason; None before the first."""
+        return self.shared.state.decision
+
+    @property
+    def last_compaction(self) -> Compaction | None:
+        """The newest compaction; None if there was none."""
+        return self.shared.state.last_compaction
+
+    def status(self) -> Status:
+        """Return the session in numbers."""
+        state, setup = self._state_now(self.shared.state), self._setup_now(self.shared.state)
+        return status_of(
+            self.shared.repository.name,
+            self.about,
+            state,
+            limits_for(state, setup),
+            policy=setup.policy,
+            settings=setup.settings,
+            marks=marks_of(state, setup),
+        )
+
+    def should_compress(self, tokens: int | None = None) -> bool:
+        """Return whether a prompt of this many tokens would be compacted because of its size; None means the session's own.
+
+        The limit is the policy's threshold or, for a policy without one, the size at which it acts: at the latest the wall.
+        """
+        if tokens is not None:
+            require_count(tokens, "tokens", least=0)
+        state, setup = self._state_now(self.shared.state), self._setup_now(self.shared.state)
+        point = setup.policy.acts_at(limits_for(state, setup), setup.settings)
+        is_due = point.is_reached(state.prompt if tokens is None else tokens)
+        return setup.settings.compression.enabled and is_due
+
+    def dry_run(self) -> Decision:
+        """Return what would be decided before a call now, without doing it; `explain` then says why."""
+
+        def decided(state: State) -> State:
+            return replace(
+                dry_run(self._state_now(state), self._setup_now(state), self.now()), model=state.model
+            )
+
+        self.shared.change_unstored(decided)
+        decision = self.decision
+        assert decision is not None
+        return decision
+
+    def explain(self) -> str:
+        """Say why the last decision was taken, with its numbers."""
+        decision, state = self.decision, self.shared.state
+        if decision is None:
+            return "Nothing was decided yet: call prepare first."
+        return explain(decision, scale=self.scale, candidates=state.candidates, rejected=state.rejected)
+
+    def expand(self, handle: str) -> "Expansion":
+        """Return what a summary or a range of messages, named by a handle such as `lw:12-408`, was made of: one level down."""
+        from lowwater.core.recall.expand import expand  # noqa: PLC0415 - loaded when it is asked for
+
+        require_text(handle, "a handle")
+        return self.shared.read(lambda state: expand(state.ledger, handle))
+
+    @property
+    def recall_tools(self) -> "RecallTools":
+        """The tools with which the model itself can search and expand."""
+        from lowwater.session.recall_tools import RecallTools  # noqa: PLC0415 - loaded when it is asked for
+
+        if self._recall_tools is None:
+            made = RecallTools(
+                lambda: self.ledger,
+                tokenizer=self.shared.setup.tokenizer,
+                room=self._room,
+                search=self.search,
+            )
+            with self._making_tools:
+                self._recall_tools = self._recall_tools or made
+        return self._recall_tools
+
+    def search(self, words: str, limit: int) -> list[Hit]:
+        """Return the session's messages in the store that match words best."""
+        return self.dependencies.store.search(words, session=self.shared.repository.name, limit=limit)
+
+    def reset(self) -> None:
+        """Forget every compaction: summaries, counters, warnings given and what was learned; the messages stay."""
+        self.shared.change(lambda state: reset(state, self.shared.setup, self.now()))
 
     def begin(self, about: About, *, parent: "Session | None" = None, upto: int = 0) -> None:
         """Describe a session that is not stored yet; its first change stores it.
@@ -150,8 +262,21 @@ class SessionInternals:
             response, others, lambda state, answer: record_side_call(state, answer, self.now()), appends=False
         )
 
-    def sync_turn_input(self, turn_input: TurnInput) -> None:
+    def sync_messages(
+        self,
+        messages: Sequence[object],
+        *,
+        system: object = None,
+        tools: Sequence[object] | None = None,
+        max_tokens: int | None = None,
+    ) -> None:
         """Bring the ledger up to date with the whole list a client keeps, without deciding anything."""
+        self.sync_turn_input(
+            TurnInput(messages=messages, system=system, tools=tools, max_tokens=max_tokens, starts_over=True)
+        )
+
+    def sync_turn_input(self, turn_input: TurnInput) -> None:
+        """Do what `sync_messages` does, for a program that has read the client's request itself."""
 
         def synced(state: State) -> State:
             after = self._synced(state, turn_input)
@@ -211,6 +336,19 @@ class SessionInternals:
         """Return the time by the session's clock."""
         return self.dependencies.clock.now()
 
+    def _room(self) -> "RecallRoom":
+        from lowwater.core.recall.search import room_in  # noqa: PLC0415 - loaded when it is asked for
+
+        return room_in(self._state_now(self.shared.state), self._setup_now(self.shared.state))
+
+    def _state_now(self, state: State) -> State:
+        """Return a state with the context lengths that were learned up to now."""
+        return self.dependencies.windows.applied(state)
+
+    def _setup_now(self, state: State) -> Setup:
+        """Return the setup with the context lengths that were learned up to now."""
+        return self.dependencies.windows.applied_to(self.shared.setup, state)
+
     def _synced(self, state: State, turn_input: TurnInput) -> State:
         return sync_messages(state, turn_input.incoming(state), self.shared.setup, self.now())
 
@@ -244,6 +382,14 @@ class SessionInternals:
                 state, ledger or state.ledger, upto, self.shared.setup, self.now()
             )
         return None if last is None else last.as_prefix(ledger or state.ledger, format_of_session(state))
+
+
+def view_at(ledger: Ledger, place: str | int | None) -> View:
+    """Return the view at a checkpoint or position; None is the current view."""
+    if place is None:
+        return ledger.view
+    require_place(place, "`after`")
+    return ledger.view_at(place if isinstance(place, int) else position_of(ledger, place))
 
 
 def require_window(tokens: int) -> None:

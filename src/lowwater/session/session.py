@@ -2,47 +2,54 @@
 
 from collections.abc import Sequence
 from functools import partial
-
-from msgspec.structs import replace
+from typing import TYPE_CHECKING, Any
 
 from lowwater.core.api_calls import Usage
-from lowwater.core.decisions import Decision
 from lowwater.core.events import Compaction
 from lowwater.core.formats.refusals import context_length_in
-from lowwater.core.policies.explanations import explain
+from lowwater.core.legality import mend
+from lowwater.core.turns import rewind as rewinding
 from lowwater.core.turns.arrival import append, with_detected_format
-from lowwater.core.turns.cache import marks_of
-from lowwater.core.turns.decision_context import limits_for
-from lowwater.core.turns.rewind import reset, switch
+from lowwater.core.turns.rewind import Checkpoint, switch
 from lowwater.core.turns.state import Route, Setup, State
-from lowwater.core.turns.turn import compress, dry_run, record
+from lowwater.core.turns.turn import compress
+from lowwater.core.turns.turn import record as record_answer
+from lowwater.core.view import join_neighbours, neighbours_to_join
 from lowwater.errors import BadInput
+from lowwater.session.async_twins import async_twin
 from lowwater.session.dependencies import Dependencies, set_by_caller
 from lowwater.session.factories import calibration_for
-from lowwater.session.history import SessionHistory
-from lowwater.session.internals import SessionInternals, require_window
+from lowwater.session.internals import SessionInternals, require_window, view_at
 from lowwater.session.request import PreparedRequest
-from lowwater.session.status import Status, status_of
+from lowwater.session.status import Status
 from lowwater.session.turn_input import (
     TurnInput,
     read_messages,
     refuse_unsendable,
     require_count,
+    require_place,
     require_text,
+    written_messages,
 )
 
+if TYPE_CHECKING:
+    from lowwater.core.accounts.difference import Difference
+    from lowwater.core.recall.recalled import Recalled
+    from lowwater.session.recall_tools import RecallTools
 
-class Session(SessionHistory):
+
+class Session:
     """A conversation that is kept within the model's window; every original message stays in its ledger.
 
     In a loop: `prepare` the request, send it, `record` the response. All methods may be called from any thread, and several
     processes may have the same session open: each sees what the others did when it next changes something, or after
-    `refresh`. Methods that may wait have an async twin, such as `aprepare`.
+    `refresh`. Methods that may wait for a model, a disk or a long computation have an async twin, such as `aprepare`.
     """
 
     def __init__(self, name: str, route: Route, setup: Setup, dependencies: Dependencies) -> None:
         self._internals = SessionInternals(name, route, setup, dependencies)
-        super().__init__(self._internals)
+        self._shared = self._internals.shared
+        self._dependencies = dependencies
 
     def __repr__(self) -> str:
         """Return its name, model and sizes; never a word of a message."""
@@ -52,6 +59,11 @@ class Session(SessionHistory):
             f"a prompt of {state.prompt:,} of {state.model.context_length:,} tokens, "
             f"{state.totals.compactions:,} compactions>"
         )
+
+    @property
+    def name(self) -> str:
+        """The session's name in its store; it changes when the session is split."""
+        return self._shared.repository.name
 
     def append(self, messages: object) -> None:
         """Add one message or several to the end: dicts as the provider's API takes them, or objects of its SDK."""
@@ -68,20 +80,6 @@ class Session(SessionHistory):
             return after
 
         self._shared.change(appended)
-
-    def sync_messages(
-        self,
-        messages: Sequence[object],
-        *,
-        system: object = None,
-        tools: Sequence[object] | None = None,
-        max_tokens: int | None = None,
-    ) -> None:
-        """Bring the ledger up to date with the whole list a client keeps, without deciding anything."""
-        turn_input = TurnInput(
-            messages=messages, system=system, tools=tools, max_tokens=max_tokens, starts_over=True
-        )
-        self._internals.sync_turn_input(turn_input)
 
     def prepare(
         self,
@@ -131,9 +129,12 @@ class Session(SessionHistory):
         tool_choice: object = None,
         starts_over: bool = False,
     ) -> PreparedRequest:
-        """Do what `prepare` does without blocking the event loop; a session runs one turn at a time."""
+        """Do what `prepare` does and leave the event loop free; a session runs one turn at a time."""
+        import asyncio  # noqa: PLC0415 - those who await have it loaded
+
         turn_input = TurnInput(
-            messages=messages,
+            # The caller's list may grow while a thread reads it.
+            messages=list(messages) if isinstance(messages, list) else messages,
             system=system,
             tools=tools,
             max_tokens=max_tokens,
@@ -142,7 +143,8 @@ class Session(SessionHistory):
             tool_choice=tool_choice,
             starts_over=starts_over,
         )
-        return self._internals.prepared_request(await self._internals.turns.arun(turn_input.turn), turn_input)
+        prepared = await self._internals.turns.arun(turn_input.turn)
+        return await asyncio.to_thread(self._internals.prepared_request, prepared, turn_input)
 
     def record(self, response: object, *, others: Sequence[Usage] = ()) -> None:
         """Append the model's answer and learn from its usage; takes an SDK's response, a dict or the raw bytes.
@@ -153,21 +155,15 @@ class Session(SessionHistory):
         self._internals.recorder.record(
             response,
             others,
-            lambda state, answer: record(state, answer, self._shared.setup, self._internals.now()),
+            lambda state, answer: record_answer(state, answer, self._shared.setup, self._internals.now()),
         )
-
-    async def arecord(self, response: object) -> None:
-        """Do what `record` does without blocking the event loop."""
-        import asyncio  # noqa: PLC0415 - those who await have it loaded
-
-        await asyncio.to_thread(self.record, response)
 
     def compress(self, focus: str | None = None) -> Compaction | None:
         """Compact now; `focus` names a topic to keep in more detail. Returns what was done, None if nothing helps."""
         return self._internals.turns.run(partial(compress, focus=_focus(focus))).compaction
 
     async def acompress(self, focus: str | None = None) -> Compaction | None:
-        """Do what `compress` does without blocking the event loop."""
+        """Do what `compress` does and leave the event loop free."""
         return (await self._internals.turns.arun(partial(compress, focus=_focus(focus)))).compaction
 
     def prefetch_summary(self) -> bool:
@@ -178,12 +174,8 @@ class Session(SessionHistory):
         return self._internals.idle.prefetch_summary()
 
     async def aprefetch_summary(self) -> bool:
-        """Do what `prefetch_summary` does without blocking the event loop."""
+        """Do what `prefetch_summary` does and leave the event loop free."""
         return await self._internals.idle.aprefetch_summary()
-
-    def reset(self) -> None:
-        """Forget every compaction: summaries, counters, warnings given and what was learned; the messages stay."""
-        self._shared.change(lambda state: reset(state, self._shared.setup, self._internals.now()))
 
     def use(self, model: str, *, base_url: str | None = None) -> None:
         """Switch to another model: window, prices, cache rules and counts follow at once.
@@ -215,64 +207,103 @@ class Session(SessionHistory):
             raise BadInput("the error names no context length: give the number of tokens instead")
         return self._internals.learn_prompt_limit(tokens)
 
-    def dry_run(self) -> Decision:
-        """Return what would be decided before a call now, without doing it; `explain` then says why."""
-        windows = self._dependencies.windows
+    def explain(self, *, dry_run: bool = False) -> str:
+        """Say why the last decision was taken, with its numbers; with `dry_run`, what would be decided before a call now.
 
-        def decided(state: State) -> State:
-            setup = windows.applied_to(self._shared.setup, state)
-            return replace(dry_run(windows.applied(state), setup, self._internals.now()), model=state.model)
-
-        self._shared.change_unstored(decided)
-        decision = self.decision
-        assert decision is not None
-        return decision
-
-    def should_compress(self, tokens: int | None = None) -> bool:
-        """Return whether a prompt of this many tokens would be compacted because of its size; None means the session's own.
-
-        The limit is the policy's threshold or, for a policy without one, the size at which it acts: at the latest the wall.
+        A dry run changes nothing but `status().decision`.
         """
-        if tokens is not None:
-            require_count(tokens, "tokens", least=0)
-        windows = self._dependencies.windows
-        state = windows.applied(self._shared.state)
-        setup = windows.applied_to(self._shared.setup, self._shared.state)
-        point = setup.policy.acts_at(limits_for(state, setup), setup.settings)
-        is_due = point.is_reached(state.prompt if tokens is None else tokens)
-        return setup.settings.compression.enabled and is_due
-
-    @property
-    def decision(self) -> Decision | None:
-        """The last decision, with its reason; None before the first."""
-        return self._shared.state.decision
-
-    def explain(self) -> str:
-        """Say why the last decision was taken, with its numbers."""
-        decision, state = self.decision, self._shared.state
-        if decision is None:
-            return "Nothing was decided yet: call prepare first."
-        return explain(
-            decision, scale=self._internals.scale, candidates=state.candidates, rejected=state.rejected
-        )
-
-    def last_compaction(self) -> Compaction | None:
-        """Return the newest compaction, or None if there was none."""
-        return self._shared.state.last_compaction
+        if dry_run:
+            self._internals.dry_run()
+        return self._internals.explain()
 
     def status(self) -> Status:
         """Return the session in numbers; printed, it is a few lines for a person."""
-        windows = self._dependencies.windows
-        state = windows.applied(self._shared.state)
-        setup = windows.applied_to(self._shared.setup, self._shared.state)
-        return status_of(
-            self.name,
-            state,
-            limits_for(state, setup),
-            policy=setup.policy,
-            settings=setup.settings,
-            marks=marks_of(state, setup),
+        return self._internals.status()
+
+    def view(self, *, apart: bool = False) -> list[Any]:
+        """Return what the model is shown now, as messages in the conversation's format.
+
+        A summary next to a user message is merged into it, as in a request; with `apart` each is a message of its own.
+        """
+        state = self._shared.state
+        view = state.ledger.view
+        messages = mend(view.messages)
+        joined = messages if apart else join_neighbours(messages, neighbours_to_join(messages, view.items))
+        return written_messages(joined, state)
+
+    def history(self) -> list[Any]:
+        """Return every message ever appended, in order, as it came."""
+        return self._shared.read(lambda state: written_messages(state.ledger.history(), state))
+
+    def refresh(self, *, anew: bool = False) -> None:
+        """Read what other processes did to the session.
+
+        If it was deleted, it starts over empty with `anew`; otherwise DeletedSession is raised.
+        """
+        self._shared.refresh(anew=anew)
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """Return the positions the session can go back to, oldest first: before each compaction, and named ones."""
+        return self._shared.read(lambda state: rewinding.checkpoints(state.ledger))
+
+    def checkpoint(self, name: str) -> None:
+        """Name the current position, to come back to it with `rewind`."""
+        require_text(name, "a checkpoint's name")
+        self._shared.change(lambda state: rewinding.mark(state, name, self._internals.now()))
+
+    def rewind(self, to: str | int, *, discard_later: bool = False) -> None:
+        """Undo the compactions since a checkpoint and keep the messages that came later, unless `discard_later` drops them too.
+
+        A rewind is an entry in the ledger like any other: it can itself be undone.
+        """
+        require_place(to, "`to`")
+        self._shared.change(
+            lambda state: rewinding.rewind(
+                state, to, self._shared.setup, discard_later=discard_later, at=self._internals.now()
+            )
         )
+
+    def diff(self, before: str | int, *, after: str | int | None = None) -> "Difference":
+        """Return how the view at checkpoint `before` differs from the view at `after`, or from the current view."""
+        from lowwater.core.accounts.difference import difference  # noqa: PLC0415 - loaded when it is asked for
+
+        require_place(before, "`before`")
+        return self._shared.read(
+            lambda state: difference(view_at(state.ledger, before), view_at(state.ledger, after))
+        )
+
+    def recall(self, wanted: str, *, limit: int = 5, near: int = 1) -> "list[Recalled]":
+        """Return original messages: those that a handle such as `lw:412` or `lw:12-40` names, or the best matches for words.
+
+        Each comes with its group and `near` messages before and after it.
+        """
+        from lowwater.core.recall.search import recall  # noqa: PLC0415 - loaded when it is asked for
+
+        if wanted != "":
+            require_text(wanted, "what to recall")
+        require_count(limit, "limit", least=0)
+        require_count(near, "near", least=0)
+        return self._shared.read(
+            lambda state: recall(state.ledger, wanted, search=self._internals.search, limit=limit, near=near)
+        )
+
+    def recall_tools(self) -> "RecallTools":
+        """Return the tools with which the model itself can search and expand: add them to the request, and let them answer its calls."""
+        return self._internals.recall_tools
+
+    aappend = async_twin(append)
+    arecord = async_twin(record)
+    ause = async_twin(use)
+    alearn_context_length = async_twin(learn_context_length)
+    aexplain = async_twin(explain)
+    aview = async_twin(view)
+    ahistory = async_twin(history)
+    arefresh = async_twin(refresh)
+    acheckpoint = async_twin(checkpoint)
+    acheckpoints = async_twin(checkpoints)
+    arewind = async_twin(rewind)
+    adiff = async_twin(diff)
+    arecall = async_twin(recall)
 
 
 def _focus(given: str | None) -> str:

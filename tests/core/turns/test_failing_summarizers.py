@@ -313,7 +313,7 @@ def test_a_cancelled_turn_leaves_the_session_as_it_was() -> None:
             await turn
         assert internals(session).ledger is before
         assert opened.sink.events == []
-        assert session.decision is None
+        assert internals(session).decision is None
         gate.set()
         opened.check(await session.aprepare())
 

@@ -129,7 +129,7 @@ def test_at_the_moment_of_need_the_same_bytes_come_out_prefetched_or_not(policy:
     for prefetches in (True, False):
         talk = Talk(policy=policy)
         talk.hear()
-        while not isinstance(talk.session.dry_run(), Compact):
+        while not isinstance(internals(talk.session).dry_run(), Compact):
             talk.answer(talk.session.prepare())
             talk.hear()
         if prefetches:
@@ -180,7 +180,7 @@ def test_a_failing_summarizer_prefetches_nothing_loses_nothing_and_pauses(act: A
 def test_a_reset_forgets_it() -> None:
     talk = Talk().turns(NEAR)
     assert talk.session.prefetch_summary()
-    talk.session.reset()
+    internals(talk.session).reset()
     assert talk.session.compress() is not None
     assert talk.asked == 2
 

@@ -119,12 +119,13 @@ def test_after_a_pause_longer_than_the_cache_lives_a_prune_is_free() -> None:
         session.record(
             as_message([{"type": "text", "text": "done"}], internals(session).expected_usage, MODEL)
         )
-    assert session.decision is not None
-    assert session.decision.because.code != "free-now"
+    assert (decision := internals(session).decision)
+    assert decision.because.code != "free-now"
     clock.advance(301)
     session.append([{"role": "user", "content": "and now?"}])
     session.prepare()
-    assert session.decision.because.code == "free-now"
+    assert (decision := internals(session).decision)
+    assert decision.because.code == "free-now"
     assert internals(session).expected_usage.cache_read == 0
 
 
@@ -158,7 +159,7 @@ def test_the_users_ceiling_forces_a_compaction_before_the_rent_is_paid() -> None
 def test_a_reset_forgets_rent_and_cache_belief() -> None:
     session = played(coding(30)).session
     assert internals(session).expected_usage.cache_read == 0, "no call is under way"
-    session.reset()
+    internals(session).reset()
     assert session.status().compaction_count == 0
     session.append([{"role": "user", "content": "again"}])
     session.prepare()
@@ -183,6 +184,6 @@ def test_what_was_undone_by_hand_stays_undone_for_a_while_and_pays_from_then_on(
     assert session.status().prompt > compacted.prompt
     session.append([{"role": "user", "content": "and now?"}])
     session.prepare()
-    assert session.decision is not None
-    assert session.decision.because.code == "undone"
+    assert (decision := internals(session).decision)
+    assert decision.because.code == "undone"
     assert session.status().compaction_count == compacted.compaction_count

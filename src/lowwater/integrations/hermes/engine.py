@@ -147,7 +147,7 @@ class LowwaterEngine(ContextEngine):  # type: ignore[misc]  # its types are Herm
         if self._wraps_calls and self.api_mode == CHAT:
             return self._is_behind
         try:
-            return self.session.should_compress(prompt_tokens)
+            return internals(self.session).should_compress(prompt_tokens)
         except LowwaterError as error:
             _log.warning("nothing is compacted: %s", error)
             return False
@@ -226,7 +226,9 @@ class LowwaterEngine(ContextEngine):  # type: ignore[misc]  # its types are Herm
 
     def _sync(self, messages: list[Json]) -> Session:
         session = self.session
-        session.sync_messages(list(self._histories.whole_of([sent_form(message) for message in messages])))
+        internals(session).sync_messages(
+            list(self._histories.whole_of([sent_form(message) for message in messages]))
+        )
         return session
 
 
