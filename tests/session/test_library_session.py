@@ -131,7 +131,7 @@ def test_a_repeated_message_does_not_make_a_clients_own_marks_too_many() -> None
             },
         )
     ]
-    session = Lowwater(model="my-claude", policy="summary-only").session()
+    session = Lowwater(model="my-claude", policy="threshold").session()
     steps[-1]["content"][0]["cache_control"] = steps[-3]["content"][0]["cache_control"] = {
         "type": "ephemeral"
     }
@@ -286,7 +286,7 @@ def test_each_event_says_what_triggered_it_what_each_phase_did_and_the_count(
 
 def test_focus_reaches_the_summarizer() -> None:
     summarizer = ScriptedSummarizer(write("no"))
-    session = Lowwater(model="gpt-4o", policy="summary-only", summarizer=summarizer).session()
+    session = Lowwater(model="gpt-4o", policy="threshold", summarizer=summarizer).session()
     internals(session).sync_messages(CHAT)
     session.compress("the database schema")
     assert summarizer.requests[0].focus == "the database schema"
@@ -294,7 +294,7 @@ def test_focus_reaches_the_summarizer() -> None:
 
 def test_the_next_summary_updates_the_one_before() -> None:
     summarizer = ScriptedSummarizer(write("no"))
-    session = Lowwater(model="gpt-4o", policy="summary-only", summarizer=summarizer).session()
+    session = Lowwater(model="gpt-4o", policy="threshold", summarizer=summarizer).session()
     session.prepare(CHAT)
     first = internals(session).ledger.view
     text = json.dumps(CHAT[1:]).replace('"call_', '"call_2_')

@@ -170,7 +170,7 @@ def test_a_summarizer_is_given_by_name_or_set() -> None:
         {"summarizer": ["plugin:minutes"]},
         {"settings": named},
     ):
-        session = Lowwater(model="gpt-4o", policy="summary-only", store="memory:", **given).session()
+        session = Lowwater(model="gpt-4o", policy="threshold", store="memory:", **given).session()
         session.append(writes(60))
         event = session.compress()
         assert event is not None

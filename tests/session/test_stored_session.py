@@ -415,6 +415,12 @@ def test_everything_but_what_is_of_one_turn_is_carried() -> None:
             assert getattr(again, field) == getattr(state, field), field
 
 
+def test_a_policy_is_found_by_the_name_it_had_when_it_was_stored() -> None:
+    state: State = Lowwater(model="gpt-6.1-sol", policy="threshold").session()._shared.state
+    stored = pack_state(replace(state, policy="summary-only"))
+    assert unpack_state(stored, state).state.policy == "threshold"
+
+
 def test_a_state_that_is_no_state_is_left_aside_and_reported(path: Path) -> None:
     clock = ScriptedClock(1_000.0)
     session = library(path, clock=clock).session("s")

@@ -12,7 +12,7 @@ from lowwater.testing.fakes import ScriptedClock, ScriptedSummarizer, fail
 from lowwater.testing.views import Script
 
 OFFERS = (offer("elide", 60_000), offer("summarize", 70_000))
-IN_THE_LOOP = ["threshold", "summary-only", "prune-naive", "runway", "hermes-classic"]
+IN_THE_LOOP = ["threshold", "prune-naive", "runway", "hermes-classic"]
 NONE = Settings()
 
 
@@ -108,7 +108,7 @@ def test_a_under_pressure_every_policy_compacts(policy: str) -> None:
 
 
 def test_a_the_loop_compacts_after_a_model_switch(opened, loop, compacted) -> None:
-    session = opened(loop(40), policy="summary-only", model="claude-opus-5-5")
+    session = opened(loop(40), policy="threshold", model="claude-opus-5-5")
     session.prepare()
     assert session.status().last_compaction is None
     session.use("gpt-4o", base_url="http://small")
@@ -118,7 +118,7 @@ def test_a_the_loop_compacts_after_a_model_switch(opened, loop, compacted) -> No
 
 
 def test_a_the_loop_compacts_by_hand(opened, loop) -> None:
-    session = opened(loop(40), policy="summary-only")
+    session = opened(loop(40), policy="threshold")
     assert session.status().prompt < session.status().threshold
     event = session.compress()
     assert event.because.code == "by-hand"
@@ -198,13 +198,13 @@ def test_a_should_compress_is_true_from_the_threshold_on(tokens: int | None, kno
     ids=["below", "at", "its own at", "its own below", "0 is a count"],
 )
 def test_a_a_session_says_whether_it_should_compress(opened, reported, tokens, own, due) -> None:
-    session = opened(policy="summary-only")
+    session = opened(policy="threshold")
     reported(session, own)
     assert internals(session).should_compress(tokens) is due
 
 
 def test_a_a_session_that_is_not_enabled_should_never_compress(opened) -> None:
-    session = opened(policy="summary-only", settings=Settings(compression=CompressionSettings(enabled=False)))
+    session = opened(policy="threshold", settings=Settings(compression=CompressionSettings(enabled=False)))
     assert not internals(session).should_compress(10**6)
 
 
@@ -252,7 +252,7 @@ def test_a_the_threshold_is_min_of_max_of_percent_and_64000_and_95_percent_of_hy
 ) -> None:
     found = {
         policy: opened(policy=policy, window=window, settings=with_share(share)).status().threshold
-        for policy in ("runway", "summary-only", "prune-naive", "hermes-classic")
+        for policy in ("runway", "threshold", "prune-naive", "hermes-classic")
     }
     assert found.pop("hermes-classic") == classic, "which has no floor"
     assert set(found.values()) == {threshold}
@@ -280,7 +280,7 @@ def test_a_by_hand_the_threshold_and_the_guards_do_not_count(opened, loop, polic
 
 def test_a_by_hand_the_cool_down_does_not_count(opened, loop, told) -> None:
     failing = ScriptedSummarizer(fail(RuntimeError()))
-    session = opened(loop(40), policy="summary-only", summarizer=failing, clock=ScriptedClock(1_000.0))
+    session = opened(loop(40), policy="threshold", summarizer=failing, clock=ScriptedClock(1_000.0))
     session.compress()
     asked = len(failing.requests)
     session.append(told(loop(30, script=Script().user("Go on."))))

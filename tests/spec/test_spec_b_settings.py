@@ -212,7 +212,7 @@ def test_b_at_200k_the_threshold_is_100000(opened) -> None:
 
 def test_b_at_200k_the_tail_is_20000(opened, loop) -> None:
     settings = Settings(compression=CompressionSettings(protect_last_n=1))
-    session = opened(loop(80), policy="summary-only", window=200_000, settings=settings)
+    session = opened(loop(80), policy="threshold", window=200_000, settings=settings)
     assert session.compress() is not None
     items = list(internals(session).ledger.view.items)
     at = next(index for index, item in enumerate(items) if isinstance(item, Summary))
@@ -231,14 +231,14 @@ def test_b_a_summary_is_at_most_5_percent_and_12000_and_at_least_2000(
     opened, loop, faithful, window, steps, tokens
 ) -> None:
     summarizer = ScriptedSummarizer(faithful)
-    session = opened(loop(steps), policy="summary-only", window=window, summarizer=summarizer)
+    session = opened(loop(steps), policy="threshold", window=window, summarizer=summarizer)
     session.compress()
     assert summarizer.requests[0].max_tokens == tokens
 
 
 def test_b_a_summary_is_a_fifth_of_what_it_replaces(opened, loop, faithful, summaries) -> None:
     summarizer = ScriptedSummarizer(faithful)
-    session = opened(loop(90), policy="summary-only", window=200_000, summarizer=summarizer)
+    session = opened(loop(90), policy="threshold", window=200_000, summarizer=summarizer)
     originals = internals(session).ledger.view.items
     session.compress()
     (summary,) = summaries(session)

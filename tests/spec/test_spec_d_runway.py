@@ -1,4 +1,4 @@
-"""Specification D: prune first, with runway (`runway`), without it (`prune-naive`), and not at all (`summary-only`)."""
+"""Specification D: prune first, with runway (`runway`), without it (`prune-naive`), and not at all (`threshold`)."""
 
 from typing import Any
 
@@ -223,9 +223,8 @@ def test_d_prune_naive_has_no_runway_rule(ending, tokens, mode) -> None:
     assert session.status().last_compaction.mode == mode
 
 
-@pytest.mark.parametrize("policy", ["summary-only", "threshold"])
-def test_d_summary_only_does_not_prune(opened, loop, faithful, compacted, policy) -> None:
-    session = opened(loop(54, lines=90), policy=policy, summarizer=ScriptedSummarizer(faithful))
+def test_d_threshold_does_not_prune(opened, loop, faithful, compacted) -> None:
+    session = opened(loop(54, lines=90), policy="threshold", summarizer=ScriptedSummarizer(faithful))
     session.prepare()
     assert compacted(session).mechanisms == ("summarize",)
 

@@ -7,7 +7,7 @@ from lowwater.errors import BadInput
 from lowwater.settings import FallbackProvider
 from lowwater.testing.fakes import ScriptedSummarizer
 
-SEED = ["threshold", "summary-only", "prune-naive", "runway", "hermes-classic"]
+SEED = ["threshold", "prune-naive", "runway", "hermes-classic"]
 
 
 @pytest.mark.parametrize("policy", SEED)

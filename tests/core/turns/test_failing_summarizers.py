@@ -155,7 +155,7 @@ def test_many_passes_wait_no_longer_than_one() -> None:
 
 def test_after_a_failure_the_summarizer_is_left_alone_for_a_while_and_then_asked_again() -> None:
     failing = ScriptedSummarizer(fail(RuntimeError()))
-    opened = Opened(failing, policy="summary-only")
+    opened = Opened(failing, policy="threshold")
     opened.session.prepare()
     asked = len(failing.requests)
     opened.session.append([{"role": "assistant", "content": "Done."}, *MESSAGES])
