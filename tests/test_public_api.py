@@ -1,50 +1,145 @@
 """The promise of `lowwater`: these names, options by keyword, and nothing that happens on import."""
 
+import ast
+import importlib
 import inspect
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
 import lowwater
+import lowwater.plugins
 
 PROMISED = {
+    "About",
     "AsyncModelSummarizer",
     "AsyncSummarizer",
     "BadInput",
+    "CacheMarks",
+    "Change",
     "Checkpoint",
+    "Clock",
+    "Compact",
     "Compaction",
     "Compressed",
+    "CompressionSettings",
     "Difference",
-    "Expansion",
+    "FallbackProvider",
     "IllegalView",
+    "Keep",
+    "LeafSettings",
     "Lowwater",
     "LowwaterError",
     "MemoryHook",
+    "ModelSettings",
     "ModelSummarizer",
+    "Models",
+    "Numbers",
+    "OutputSettings",
+    "PartChange",
+    "Phase",
+    "PreambleDifference",
     "PreparedRequest",
+    "PrivacySettings",
+    "Reason",
     "RecallTools",
     "Recalled",
+    "RecalledMessage",
+    "Rejected",
+    "Seams",
     "Session",
     "Settings",
     "SimplePayback",
     "Sink",
+    "Size",
+    "Skip",
     "Status",
     "Store",
     "StoreFailed",
     "Summarizer",
     "SummaryFailed",
     "SummaryRequest",
+    "Tokenizer",
+    "ToolResultSettings",
+    "Totals",
     "TurnRecord",
+    "Usage",
     "UsageWarning",
+    "WarningLevels",
     "Written",
     "acompress",
     "compress",
     "open_store",
     "simple_payback",
 }
+
+SESSION = {
+    "append",
+    "checkpoint",
+    "checkpoints",
+    "compress",
+    "diff",
+    "explain",
+    "history",
+    "learn_context_length",
+    "name",
+    "prefetch_summary",
+    "prepare",
+    "recall",
+    "recall_tools",
+    "record",
+    "refresh",
+    "rewind",
+    "status",
+    "use",
+    "view",
+}
+"""What a session can do; async twins are not counted. Whoever adds a name says what it makes unnecessary."""
+
+NEVER_WAIT = {"name", "recall_tools", "status"}
+
+USER_PROGRAM = """
+import asyncio
+
+from lowwater import Compaction, Lowwater, PreparedRequest, RecallTools, Reason, Recalled, Session, Settings, Status
+
+
+def loop(session: Session, questions: list[str]) -> list[dict[str, object]]:
+    for question in questions:
+        session.append({"role": "user", "content": question})
+        request: PreparedRequest = session.prepare(system="Be brief.", max_tokens=1_000)
+        session.record({"role": "assistant", "content": str(request.tokens)})
+    session.checkpoint("here")
+    event: Compaction | None = session.compress(focus="tests")
+    status: Status = session.status()
+    why: Reason | None = status.decision.because if status.decision else None
+    print(event.reclaimed if event else 0, why.code if why else "", session.explain(dry_run=True))
+    session.rewind("here", discard_later=True)
+    return session.view()
+
+
+async def look_up(session: Session, words: str) -> list[str]:
+    found: list[Recalled] = await session.arecall(words, limit=3)
+    tools: RecallTools = session.recall_tools()
+    await session.arewind(1)
+    answer: str = await tools.ahandle("lowwater_search", {"query": words})
+    return [each.handle for each in found] + [answer]
+
+
+async def main() -> None:
+    settings = Settings(max_view_tokens=60_000)
+    async with Lowwater(model="claude-opus-5-5", settings=settings, store="memory:") as lowwater:
+        session = await lowwater.asession("talk")
+        loop(session, ["one", "two"])
+        print(await look_up(session, "one"))
+
+
+asyncio.run(main())
+"""
 
 WATCHED = """
 import sys, threading, time
@@ -125,14 +220,113 @@ def test_options_are_keyword_only_and_everything_is_documented_and_typed(
     assert all(p.annotation is not p.empty for p in signature.parameters.values() if p.name != "self")
 
 
-def test_what_a_session_can_do_blocking_and_awaited_takes_the_same_arguments() -> None:
-    for name in ("prepare", "compress"):
-        one = inspect.signature(getattr(lowwater.Session, name)).parameters
-        other = inspect.signature(getattr(lowwater.Session, f"a{name}")).parameters
-        assert list(one) == list(other)
-    assert set(inspect.signature(lowwater.compress).parameters) == set(
-        inspect.signature(lowwater.acompress).parameters
+def members(kind: type) -> set[str]:
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+def is_awaited(kind: type, name: str) -> bool:
+    return inspect.iscoroutinefunction(getattr(kind, name))
+
+
+def test_a_session_can_do_no_more_than_one_can_hold_in_the_head() -> None:
+    assert {name for name in members(lowwater.Session) if not is_awaited(lowwater.Session, name)} == SESSION
+
+
+@pytest.mark.parametrize("name", sorted(SESSION - NEVER_WAIT))
+def test_a_method_that_may_wait_has_a_twin_that_takes_and_returns_the_same(name: str) -> None:
+    assert is_awaited(lowwater.Session, f"a{name}")
+    one, other = (getattr(lowwater.Session, each) for each in (name, f"a{name}"))
+    assert inspect.signature(one) == inspect.signature(other)
+
+
+def test_the_one_shot_and_its_twin_take_the_same() -> None:
+    assert inspect.signature(lowwater.compress) == inspect.signature(lowwater.acompress)
+
+
+NOT_CALLED_BY_USERS = {"Session", "RecallTools"}
+"""Classes whose objects users are given."""
+
+
+def annotations_of(thing: Any) -> dict[str, Any]:
+    """Return the annotations of a function or class, with the names that its module imports for type checkers only."""
+    module = sys.modules[thing.__module__]
+    names = dict(vars(module))
+    for node in ast.walk(ast.parse(inspect.getsource(module))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            source = importlib.import_module(node.module)
+            names |= {each.asname or each.name: getattr(source, each.name, None) for each in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {
+                each.name.split(".")[0]: importlib.import_module(each.name.split(".")[0])
+                for each in node.names
+            }
+    return get_type_hints(inspect.unwrap(thing), names)
+
+
+def classes_in(annotation: object) -> Iterator[type]:
+    """Yield the classes that an annotation is made of."""
+    if isinstance(annotation, type):
+        yield get_origin(annotation) or annotation
+    if get_origin(annotation) is not Literal:
+        for part in get_args(annotation):
+            for each in part if isinstance(part, list) else [part]:
+                yield from classes_in(each)
+
+
+def public_parts(thing: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what has annotations in a public function or class: its methods, properties and, of a value, its fields."""
+    if inspect.isfunction(thing):
+        yield thing.__name__, thing
+    elif inspect.isclass(thing):
+        for name, member in vars(thing).items():
+            is_called = name == "__init__" and thing.__name__ not in NOT_CALLED_BY_USERS
+            part = member.fget if isinstance(member, property) else member
+            if inspect.isfunction(part) and (is_called or not name.startswith("_")):
+                yield f"{thing.__name__}.{name}", part
+        if hasattr(thing, "__struct_fields__"):
+            yield thing.__name__, thing
+
+
+def test_every_type_that_something_public_takes_or_returns_can_be_imported_and_says_what_it_is() -> None:
+    promised = {
+        name: getattr(module, name) for module in (lowwater.plugins, lowwater) for name in module.__all__
+    }
+    exported = {id(thing) for thing in promised.values()}
+    hidden, silent = set(), set()
+    for thing in promised.values():
+        for name, part in public_parts(thing):
+            if not inspect.getdoc(part) and not name.endswith("__init__"):
+                silent.add(name)
+            for annotation in annotations_of(part).values():
+                hidden |= {
+                    f"{kind.__qualname__} in {name}"
+                    for kind in classes_in(annotation)
+                    if kind.__module__.startswith("lowwater") and id(kind) not in exported
+                }
+    assert not hidden
+    assert not silent
+
+
+@pytest.mark.full
+def test_a_program_that_uses_public_names_only_passes_a_strict_type_checker_and_runs(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(USER_PROGRAM, encoding="utf-8")
+    checked = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "mypy",
+            "--strict",
+            "--config-file=",
+            f"--cache-dir={tmp_path}/cache",
+            str(program),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
     )
+    assert checked.returncode == 0, checked.stdout
+    assert "lw:" in run(USER_PROGRAM)
 
 
 def test_nothing_happens_on_import() -> None:

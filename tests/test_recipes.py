@@ -23,9 +23,9 @@ for number in range(30):
     result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": page}
     messages.append({"role": "user", "content": [result]})
     session.prepare(messages)
-    if session.last_compaction():
+    if session.status().last_compaction:
         break
-print(session.last_compaction().because.code, session.last_compaction().mechanisms)
+print(session.status().last_compaction.because.code, session.status().last_compaction.mechanisms)
 print(session.explain())
 print(session.status().compaction_count)
 """

@@ -15,7 +15,7 @@ from lowwater.settings.resolve import catalogue
 
 PAGES = Path(__file__).parents[1] / "docs" / "reference"
 _MARKUP = re.compile(r"\[/?(?:bold|cyan|dim)\]")
-_SETTINGS_PANEL = "Settings: "
+_SETTINGS_PANEL = "Settings"
 
 
 def command_page() -> str:
@@ -54,16 +54,25 @@ def settings_page() -> str:
         "From defaults, `lowwater.yaml`, variables and flags, the later the stronger; `lowwater config` shows what",
         "holds and where it was set (`python -m tools.reference` writes this page).",
         "",
-        "| setting | default | variable | flag | meaning |",
-        "|---|---|---|---|---|",
+        *_settings(is_expert=False),
+        "",
+        "## Expert settings",
+        "",
+        "Hardly anybody has a reason to change these. They are for comparing policies, and for conversations unlike those",
+        "that the defaults were measured on.",
+        "",
+        *_settings(is_expert=True),
     ]
-    for setting in catalogue():
-        meaning = setting.description.replace("|", "\\|")
-        default = setting_text(setting.default).replace("|", "\\|")
-        lines.append(
-            f"| `{setting.name}` | `{default}` | `{setting.variable}` | `{setting.flag}` | {meaning} |"
-        )
     return "\n".join(lines) + "\n"
+
+
+def _settings(*, is_expert: bool) -> Iterator[str]:
+    yield from ("| setting | default | variable | flag | meaning |", "|---|---|---|---|---|")
+    for setting in catalogue():
+        if setting.is_expert == is_expert:
+            meaning = setting.description.replace("|", "\\|")
+            default = setting_text(setting.default).replace("|", "\\|")
+            yield f"| `{setting.name}` | `{default}` | `{setting.variable}` | `{setting.flag}` | {meaning} |"
 
 
 PAGES_BY_NAME = {"cli.md": command_page, "library.md": library_page, "settings.md": settings_page}

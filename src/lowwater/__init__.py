@@ -4,15 +4,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lowwater.core.accounts.difference import Difference
+    from lowwater.core.accounts.difference import (
+        Change,
+        Difference,
+        Models,
+        PartChange,
+        PreambleDifference,
+        Size,
+    )
+    from lowwater.core.api_calls import Usage
+    from lowwater.core.cache.marks import CacheMarks, Seams
     from lowwater.core.costs.tuning import SimplePayback, simple_payback
-    from lowwater.core.events import Compaction, TurnRecord
+    from lowwater.core.decisions import Compact, Keep, Reason
+    from lowwater.core.entries import Numbers
+    from lowwater.core.events import Compaction, Phase, Rejected, Skip, TurnRecord
     from lowwater.core.limits import UsageWarning
-    from lowwater.core.recall.recalled import Expansion, Recalled
+    from lowwater.core.recall.recalled import Recalled, RecalledMessage
+    from lowwater.core.stored import About
     from lowwater.core.summary.request import SummaryRequest, Written
     from lowwater.core.turns.rewind import Checkpoint
+    from lowwater.core.turns.state import Totals
     from lowwater.errors import BadInput, IllegalView, LowwaterError, StoreFailed, SummaryFailed
-    from lowwater.protocols import AsyncSummarizer, MemoryHook, Sink, Store, Summarizer
+    from lowwater.protocols import AsyncSummarizer, Clock, MemoryHook, Sink, Store, Summarizer, Tokenizer
     from lowwater.session.factories import open_store
     from lowwater.session.library import Lowwater
     from lowwater.session.oneshot import Compressed, acompress, compress
@@ -20,40 +33,77 @@ if TYPE_CHECKING:
     from lowwater.session.request import PreparedRequest
     from lowwater.session.session import Session
     from lowwater.session.status import Status
-    from lowwater.settings import Settings
+    from lowwater.settings import (
+        CompressionSettings,
+        FallbackProvider,
+        LeafSettings,
+        ModelSettings,
+        OutputSettings,
+        PrivacySettings,
+        Settings,
+        ToolResultSettings,
+        WarningLevels,
+    )
     from lowwater.summarizers.model import AsyncModelSummarizer, ModelSummarizer
 
 __version__: str
 
 __all__ = [
+    "About",
     "AsyncModelSummarizer",
     "AsyncSummarizer",
     "BadInput",
+    "CacheMarks",
+    "Change",
     "Checkpoint",
+    "Clock",
+    "Compact",
     "Compaction",
     "Compressed",
+    "CompressionSettings",
     "Difference",
-    "Expansion",
+    "FallbackProvider",
     "IllegalView",
+    "Keep",
+    "LeafSettings",
     "Lowwater",
     "LowwaterError",
     "MemoryHook",
+    "ModelSettings",
     "ModelSummarizer",
+    "Models",
+    "Numbers",
+    "OutputSettings",
+    "PartChange",
+    "Phase",
+    "PreambleDifference",
     "PreparedRequest",
+    "PrivacySettings",
+    "Reason",
     "RecallTools",
     "Recalled",
+    "RecalledMessage",
+    "Rejected",
+    "Seams",
     "Session",
     "Settings",
     "SimplePayback",
     "Sink",
+    "Size",
+    "Skip",
     "Status",
     "Store",
     "StoreFailed",
     "Summarizer",
     "SummaryFailed",
     "SummaryRequest",
+    "Tokenizer",
+    "ToolResultSettings",
+    "Totals",
     "TurnRecord",
+    "Usage",
     "UsageWarning",
+    "WarningLevels",
     "Written",
     "acompress",
     "compress",
@@ -62,24 +112,90 @@ __all__ = [
 ]
 
 _HOMES = {
-    "lowwater.core.accounts.difference": ("Difference",),
+    "lowwater.core.accounts.difference": (
+        "Change",
+        "Difference",
+        "Models",
+        "PartChange",
+        "PreambleDifference",
+        "Size",
+    ),
+    "lowwater.core.api_calls": ("Usage",),
+    "lowwater.core.cache.marks": (
+        "CacheMarks",
+        "Seams",
+    ),
+    "lowwater.core.costs.tuning": (
+        "SimplePayback",
+        "simple_payback",
+    ),
+    "lowwater.core.decisions": (
+        "Compact",
+        "Keep",
+        "Reason",
+    ),
+    "lowwater.core.entries": ("Numbers",),
+    "lowwater.core.events": (
+        "Compaction",
+        "Phase",
+        "Rejected",
+        "Skip",
+        "TurnRecord",
+    ),
     "lowwater.core.limits": ("UsageWarning",),
-    "lowwater.core.costs.tuning": ("SimplePayback", "simple_payback"),
-    "lowwater.core.recall.recalled": ("Expansion", "Recalled"),
-    "lowwater.session.recall_tools": ("RecallTools",),
+    "lowwater.core.recall.recalled": (
+        "Recalled",
+        "RecalledMessage",
+    ),
+    "lowwater.core.stored": ("About",),
+    "lowwater.core.summary.request": (
+        "SummaryRequest",
+        "Written",
+    ),
     "lowwater.core.turns.rewind": ("Checkpoint",),
-    "lowwater.errors": ("BadInput", "IllegalView", "LowwaterError", "StoreFailed", "SummaryFailed"),
-    "lowwater.protocols": ("AsyncSummarizer", "MemoryHook", "Sink", "Store", "Summarizer"),
-    "lowwater.summarizers.model": ("AsyncModelSummarizer", "ModelSummarizer"),
-    "lowwater.core.events": ("Compaction", "TurnRecord"),
-    "lowwater.settings": ("Settings",),
-    "lowwater.core.summary.request": ("SummaryRequest", "Written"),
+    "lowwater.core.turns.state": ("Totals",),
+    "lowwater.errors": (
+        "BadInput",
+        "IllegalView",
+        "LowwaterError",
+        "StoreFailed",
+        "SummaryFailed",
+    ),
+    "lowwater.protocols": (
+        "AsyncSummarizer",
+        "Clock",
+        "MemoryHook",
+        "Sink",
+        "Store",
+        "Summarizer",
+        "Tokenizer",
+    ),
+    "lowwater.session.factories": ("open_store",),
     "lowwater.session.library": ("Lowwater",),
-    "lowwater.session.oneshot": ("Compressed", "acompress", "compress"),
+    "lowwater.session.oneshot": (
+        "Compressed",
+        "acompress",
+        "compress",
+    ),
+    "lowwater.session.recall_tools": ("RecallTools",),
     "lowwater.session.request": ("PreparedRequest",),
     "lowwater.session.session": ("Session",),
     "lowwater.session.status": ("Status",),
-    "lowwater.session.factories": ("open_store",),
+    "lowwater.settings": (
+        "CompressionSettings",
+        "FallbackProvider",
+        "LeafSettings",
+        "ModelSettings",
+        "OutputSettings",
+        "PrivacySettings",
+        "Settings",
+        "ToolResultSettings",
+        "WarningLevels",
+    ),
+    "lowwater.summarizers.model": (
+        "AsyncModelSummarizer",
+        "ModelSummarizer",
+    ),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -10,18 +10,45 @@ from lowwater.core.decisions import (
     DecisionContext,
     Fact,
     Keep,
+    Past,
     PricedPlan,
     Reason,
     best_of,
 )
-from lowwater.core.entries import Edit, Entry
+from lowwater.core.entries import (
+    AlteredMessage,
+    Appended,
+    Checkpointed,
+    Compacted,
+    Edit,
+    Entry,
+    KeptRange,
+    ModelChanged,
+    Opened,
+    PreambleChanged,
+    Retracted,
+    Rewound,
+    SummarizedSpan,
+)
 from lowwater.core.ledger import Numbered
+from lowwater.core.limits import Limits
 from lowwater.core.mechanisms.edits import edit_if_smaller, offer_edits
 from lowwater.core.mechanisms.mechanism import EditContext, Mechanism, Zones
 from lowwater.core.mechanisms.placeholder import way_back
 from lowwater.core.mechanisms.results import share_of_tokens
-from lowwater.core.messages import Message, Text, ToolCall, ToolResult
-from lowwater.core.policies.policy import PRICED, Policy
+from lowwater.core.messages import (
+    Document,
+    Image,
+    Message,
+    Opaque,
+    Span,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Wire,
+)
+from lowwater.core.policies.policy import PRICED, ActionPoint, Policy
 from lowwater.core.proposals import Preset, Proposal, Target
 from lowwater.core.stored import (
     About,
@@ -30,11 +57,12 @@ from lowwater.core.stored import (
     Fingerprint,
     FingerprintMatch,
     Hit,
+    Landmark,
     Listed,
     Outline,
     Stored,
 )
-from lowwater.core.summary.request import SummaryRequest, Written
+from lowwater.core.summary.request import CachedPrefix, SummaryRequest, Written
 from lowwater.core.view import Edited, Item, Original, Summary, shown_parts
 from lowwater.errors import BadInput, BadSetting, DamagedStore, StaleLedger, SummaryFailed, UnusableStore
 from lowwater.protocols import AsyncSummarizer, Store, Summarizer
@@ -48,16 +76,23 @@ __all__ = [
     "VERSION",
     "About",
     "Account",
+    "ActionPoint",
+    "AlteredMessage",
     "Append",
+    "Appended",
     "AsyncSummarizer",
     "BadInput",
     "BadSetting",
+    "CachedPrefix",
     "Candidates",
+    "Checkpointed",
     "Compact",
+    "Compacted",
     "Conceal",
     "DamagedStore",
     "Decision",
     "DecisionContext",
+    "Document",
     "Edit",
     "EditContext",
     "Edited",
@@ -66,32 +101,47 @@ __all__ = [
     "Fingerprint",
     "FingerprintMatch",
     "Hit",
+    "Image",
     "Item",
     "Keep",
+    "KeptRange",
+    "Landmark",
+    "Limits",
     "Listed",
     "Mechanism",
     "Message",
+    "ModelChanged",
     "Numbered",
+    "Opaque",
+    "Opened",
     "Original",
     "Outline",
+    "Past",
     "Policy",
+    "PreambleChanged",
     "Preset",
     "PricedPlan",
     "Proposal",
     "Reason",
+    "Retracted",
+    "Rewound",
     "Settings",
+    "Span",
     "StaleLedger",
     "Store",
     "Stored",
+    "SummarizedSpan",
     "Summarizer",
     "Summary",
     "SummaryFailed",
     "SummaryRequest",
     "Target",
     "Text",
+    "Thinking",
     "ToolCall",
     "ToolResult",
     "UnusableStore",
+    "Wire",
     "Written",
     "Zones",
     "best_of",

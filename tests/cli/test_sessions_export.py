@@ -11,6 +11,7 @@ import pytest
 
 from lowwater import Lowwater
 from lowwater.core.stored import Account, Stored
+from lowwater.session.internals import internals
 from lowwater.settings import PrivacySettings, Settings
 from lowwater.stores.addresses import open_store
 from tests.cli.session_store import MODEL, SECRET, address, error_of, sessions, talk, told
@@ -45,7 +46,7 @@ def secretive(tmp_path: Path) -> Path:
             {"role": "assistant", "content": f"answer {number} " + "so " * 2500},
             {"role": "user", "content": f"question {number} " + "and " * 2500},
         ]
-    session.sync_messages(said, system=f"Never print {SECRET}.")
+    internals(session).sync_messages(said, system=f"Never print {SECRET}.")
     assert session.compress() is not None
     library.close()
     return store
@@ -198,8 +199,10 @@ def test_what_a_client_took_back_is_left_out_unless_all_is_wanted(tmp_path: Path
     library = Lowwater(model=MODEL, store=address(store))
     session = library.session("work")
     first = {"role": "user", "content": "first"}
-    session.sync_messages([first, {"role": "assistant", "content": "no"}, {"role": "user", "content": "why"}])
-    session.sync_messages([first, {"role": "assistant", "content": "yes"}])
+    internals(session).sync_messages(
+        [first, {"role": "assistant", "content": "no"}, {"role": "user", "content": "why"}]
+    )
+    internals(session).sync_messages([first, {"role": "assistant", "content": "yes"}])
     library.close()
     done = sessions(store, "export", "work")
     assert [json.loads(line)["content"] for line in done.stdout.splitlines()] == ["first", "yes"]

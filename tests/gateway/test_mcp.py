@@ -13,6 +13,7 @@ from mcp.client.stdio import stdio_client
 
 from lowwater import Lowwater
 from lowwater.gateway.options import project_at, source_of
+from lowwater.session.internals import internals
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.stores.sqlite.store import SqliteStore
 
@@ -40,7 +41,7 @@ def kept(tmp_path: Path) -> Path:
                 "content": [{"type": "tool_result", "tool_use_id": f"c{turn}", "content": result}],
             },
         ]
-    library.session("older", source="gateway:aaaa").sync_messages(
+    internals(library.session("older", source="gateway:aaaa")).sync_messages(
         [{"role": "user", "content": "something else"}]
     )
     library.session("work", source="gateway:bbbb").prepare(messages)
@@ -123,7 +124,7 @@ def test_it_sees_only_the_tenant_and_the_project_it_was_started_for(
     with closing(SqliteStore(path)) as store:
         library = Lowwater(model="claude-opus-4-5", store=store)
         for text, source in sources.items():
-            library.session(f"session {text}", source=source).sync_messages(
+            internals(library.session(f"session {text}", source=source)).sync_messages(
                 [{"role": "user", "content": f"the secret is {text}"}]
             )
     given = tuple(str(elsewhere) if each == "PROJECT" else each for each in options)

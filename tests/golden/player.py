@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from lowwater import Lowwater, ModelSummarizer, PreparedRequest, Session, SummaryRequest, Written
+from lowwater.session.internals import internals
 from lowwater.testing.fakes import ScriptedClock, ScriptedSummarizer, cut_off, lie, refuse, tell_the_truth
 from tests.golden.conversations import Conversation, Turn
 
@@ -253,7 +254,7 @@ class Player:
 
     def _decided(self) -> Noted:
         """Return the reason of the decision and its numbers; where the reason is another than before, those of `explain` too."""
-        decision = self._session.decision
+        decision = internals(self._session).decision
         assert decision is not None
         noted: Noted = {"code": decision.because.code, "facts": decision.because.facts}
         if self._code != decision.because.code:
@@ -293,7 +294,8 @@ class Player:
         return noted
 
     def _last_code(self, session: Session) -> str:
-        return session.decision.because.code if session.decision else ""
+        decision = internals(session).decision
+        return decision.because.code if decision else ""
 
     def _shown(self, session: Session) -> list[str]:
         return self._texts.note_parts({"messages": session.view()})

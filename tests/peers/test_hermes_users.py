@@ -55,7 +55,7 @@ def test_no_stalls_a_summarizer_that_never_answers_is_left_behind(opened, coding
     assert waited < 10
     status = session.status()
     assert status.prompt < status.threshold
-    assert session.last_compaction().summarizer == "extractive"
+    assert session.status().last_compaction.summarizer == "extractive"
 
 
 def test_no_stale_task_is_revived_from_a_summary(opened, coding, summaries):

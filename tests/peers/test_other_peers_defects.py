@@ -87,7 +87,7 @@ def test_no_thinking_stays_behind_a_change_where_the_model_binds_it_to_its_prefi
     turns = [message for at in range(40) for message in thinking_turn(at)]
     session = opened([{"role": "user", "content": "Build every part."}, *turns], model=model, policy=policy)
     sent = session.prepare().as_anthropic()["messages"]
-    event = session.last_compaction()
+    event = session.status().last_compaction
     assert event is not None
     behind = [
         m for m in sent[event.first_changed :] if m["role"] == "assistant" and isinstance(m["content"], list)

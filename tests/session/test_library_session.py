@@ -11,6 +11,7 @@ from lowwater.core.decisions import Keep
 from lowwater.errors import BadInput, BadSetting, IllegalView, MalformedMessage
 from lowwater.observe.sinks import CallbackSink, MemorySink
 from lowwater.protocols import Sink
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock, ScriptedSummarizer, fail, write
@@ -75,12 +76,12 @@ def test_what_is_empty_is_left_out_of_a_request() -> None:
 def test_bad_messages_are_refused_and_change_nothing() -> None:
     session = Lowwater(model="gpt-4o").session()
     session.append({"role": "user", "content": "Hello."})
-    before = session.ledger
+    before = internals(session).ledger
     with pytest.raises(MalformedMessage, match="message 1"):
         session.append([{"role": "system", "content": "x"}, {"role": "nobody"}])
     with pytest.raises(BadInput):
         session.prepare([{"role": "user", "content": object()}])
-    assert session.ledger is before
+    assert internals(session).ledger is before
     assert session.prepare().as_anthropic()["messages"], "the format was not taken from what was refused"
 
 
@@ -130,13 +131,13 @@ def test_a_repeated_message_does_not_make_a_clients_own_marks_too_many() -> None
             },
         )
     ]
-    session = Lowwater(model="my-claude", policy="summary-only").session()
+    session = Lowwater(model="my-claude", policy="threshold").session()
     steps[-1]["content"][0]["cache_control"] = steps[-3]["content"][0]["cache_control"] = {
         "type": "ephemeral"
     }
     system = [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
     session.learn_context_length(20_000)
-    session.sync_messages([marked("Look into it."), *steps], system=system)
+    internals(session).sync_messages([marked("Look into it."), *steps], system=system)
     assert session.compress() is not None
     body = session.prepare(system=system).as_anthropic()
     said = [
@@ -154,7 +155,7 @@ def test_explain_and_status_speak_before_and_after_the_first_turn() -> None:
     assert session.explain() == "Nothing was decided yet: call prepare first."
     session.prepare(CHAT)
     session.prepare()
-    assert isinstance(session.decision, Keep)
+    assert isinstance(internals(session).decision, Keep)
     assert "below the threshold" in session.explain()
     assert str(session.status()).startswith("mine · gpt-4o · runway\n")
     assert "1 compaction, the last by summary" in str(session.status())
@@ -206,7 +207,7 @@ def test_a_compaction_says_how_long_it_took() -> None:
     session = Lowwater(model="gpt-4o", policy="runway", summarizer=slow, sinks=[sink], clock=clock).session()
     session.prepare(CHAT)
     assert [event.seconds for event in sink.compactions] == [5.0]
-    last = session.last_compaction()
+    last = internals(session).last_compaction
     assert last is not None
     assert last.seconds == 5.0
 
@@ -275,7 +276,7 @@ def test_each_event_says_what_triggered_it_what_each_phase_did_and_the_count(
         session = Lowwater(model="gpt-4o", policy="hermes-classic").session("s")
         session.prepare(CHAT)
     (line,) = [record.getMessage() for record in caplog.records if "compaction" in record.getMessage()]
-    event = session.last_compaction()
+    event = internals(session).last_compaction
     assert event is not None
     assert line.startswith(f"s: compaction 1 (prune-and-summary): {event.before:,} → {event.after:,} tokens")
     for phase in event.phases:
@@ -285,17 +286,17 @@ def test_each_event_says_what_triggered_it_what_each_phase_did_and_the_count(
 
 def test_focus_reaches_the_summarizer() -> None:
     summarizer = ScriptedSummarizer(write("no"))
-    session = Lowwater(model="gpt-4o", policy="summary-only", summarizer=summarizer).session()
-    session.sync_messages(CHAT)
+    session = Lowwater(model="gpt-4o", policy="threshold", summarizer=summarizer).session()
+    internals(session).sync_messages(CHAT)
     session.compress("the database schema")
     assert summarizer.requests[0].focus == "the database schema"
 
 
 def test_the_next_summary_updates_the_one_before() -> None:
     summarizer = ScriptedSummarizer(write("no"))
-    session = Lowwater(model="gpt-4o", policy="summary-only", summarizer=summarizer).session()
+    session = Lowwater(model="gpt-4o", policy="threshold", summarizer=summarizer).session()
     session.prepare(CHAT)
-    first = session.ledger.view
+    first = internals(session).ledger.view
     text = json.dumps(CHAT[1:]).replace('"call_', '"call_2_')
     session.append([{"role": "assistant", "content": "Done."}, *json.loads(text)])
     session.compress()

@@ -8,6 +8,7 @@ import pytest
 
 import lowwater
 from lowwater.core.turns.arrival import NOTE
+from lowwater.session.internals import internals
 from lowwater.testing.fakes import AsyncScriptedSummarizer, ScriptedSummarizer, refuse, write
 from lowwater.testing.legality import refusal_of
 from tests.generated import generate_session
@@ -29,7 +30,7 @@ def test_below_the_threshold_the_same_messages_come_back() -> None:
 @pytest.mark.parametrize("format", ["chat", "anthropic"])
 def test_past_the_threshold_the_list_comes_back_smaller_in_the_format_given(format: str) -> None:
     given = CHAT if format == "chat" else MESSAGES
-    done = lowwater.compress(given, model="gpt-4o", policy="summary-only")
+    done = lowwater.compress(given, model="gpt-4o", policy="threshold")
     assert done.event is not None
     assert len(done.messages) < len(given)
     assert done.messages[-20:] == given[-20:]
@@ -53,13 +54,13 @@ def test_by_hand_it_compacts_whatever_the_size_and_names_the_focus() -> None:
 
 
 def test_the_list_it_returned_is_compacted_again_from_where_it_was() -> None:
-    first = lowwater.compress(CHAT, model="gpt-4o", policy="summary-only", force=True)
+    first = lowwater.compress(CHAT, model="gpt-4o", policy="threshold", force=True)
     more = json.loads(json.dumps(CHAT[1:]).replace('"call_', '"call_2_'))
     summarizer = ScriptedSummarizer(write("no"))
     second = lowwater.compress(
         [*first.messages, {"role": "assistant", "content": "Done."}, *more],
         model="gpt-4o",
-        policy="summary-only",
+        policy="threshold",
         summarizer=summarizer,
     )
     assert second.event is not None
@@ -70,7 +71,7 @@ def test_the_list_it_returned_is_compacted_again_from_where_it_was() -> None:
 
 def test_the_room_for_the_answer_counts() -> None:
     session = lowwater.Lowwater(model="gpt-4o", policy="never").session()
-    session.sync_messages(CHAT)
+    internals(session).sync_messages(CHAT)
     missing = 104_000 - session.status().prompt
     full = [*CHAT, {"role": "assistant", "content": "Done."}, {"role": "user", "content": " word" * missing}]
     assert lowwater.compress(full, model="gpt-4o", policy="never").event is None
@@ -87,10 +88,10 @@ def test_hermes_classic_gives_its_system_prompt_back_with_the_note() -> None:
 
 
 def test_awaited_it_does_the_same() -> None:
-    now = lowwater.compress(CHAT, model="gpt-4o", policy="summary-only")
+    now = lowwater.compress(CHAT, model="gpt-4o", policy="threshold")
     later = asyncio.run(
         lowwater.acompress(
-            CHAT, model="gpt-4o", policy="summary-only", summarizer=AsyncScriptedSummarizer(refuse)
+            CHAT, model="gpt-4o", policy="threshold", summarizer=AsyncScriptedSummarizer(refuse)
         )
     )
     assert later.messages == now.messages

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lowwater import Lowwater
+from lowwater.session.internals import internals
 from lowwater.settings.resolve import catalogue
 from lowwater.settings.schema import settings_schema
 
@@ -82,11 +83,11 @@ def test_a_session_has_a_log_file_on_request(tmp_path: Path) -> None:
 def test_the_source_of_a_new_session_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOWWATER_SOURCE", "nightly")
     library = Lowwater(model=MODEL, store="memory:")
-    assert library.session("new").about.source == "nightly"
-    assert library.session("told", source="cron").about.source == "cron"
+    assert internals(library.session("new")).about.source == "nightly"
+    assert internals(library.session("told", source="cron")).about.source == "cron"
     library.session("new").append({"role": "user", "content": "a"})
     monkeypatch.setenv("LOWWATER_SOURCE", "daily")
-    assert library.session("new").about.source == "nightly"
+    assert internals(library.session("new")).about.source == "nightly"
 
 
 def test_the_schema_tells_a_user_interface_how_to_show_each_setting() -> None:

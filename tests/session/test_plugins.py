@@ -16,6 +16,7 @@ from lowwater.gateway.credentials import summarizers_of
 from lowwater.gateway.options import GatewayOptions
 from lowwater.session import plugins
 from lowwater.session.factories import installed_writer
+from lowwater.session.internals import internals
 from lowwater.settings import CompressionSettings
 from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing.fakes import ScriptedClock
@@ -84,9 +85,9 @@ def test_a_policy_is_given_by_name_or_set() -> None:
     for library in (by_name, Lowwater(model=OPUS, settings=settings, store="memory:", clock=clock)):
         session = library.session()
         session.prepare(writes(2))
-        assert session.decision is not None
-        assert session.decision.because.code == "cold-and-nothing-due"
-        assert session.last_policy == "when-cold"
+        assert (decision := internals(session).decision)
+        assert decision.because.code == "cold-and-nothing-due"
+        assert internals(session).last_policy == "when-cold"
 
 
 @pytest.mark.usefixtures("example")
@@ -100,13 +101,14 @@ def test_the_example_policy_compacts_when_the_cache_has_gone_cold_and_not_before
     session.record(_answer(talk[3]))
     clock.advance(30)
     session.prepare(talk)
-    assert session.decision is not None
-    assert session.decision.because.code == "cache-is-warm"
+    assert (decision := internals(session).decision)
+    assert decision.because.code == "cache-is-warm"
     session.record(_answer({"role": "assistant", "content": "All pages are written."}))
     clock.advance(7_200)
     session.prepare([*talk, {"role": "assistant", "content": "All pages are written."}, talk[0]])
-    assert session.decision.because.code == "cache-is-cold"
-    event = session.last_compaction()
+    assert (decision := internals(session).decision)
+    assert decision.because.code == "cache-is-cold"
+    event = internals(session).last_compaction
     assert event is not None
     assert event.mechanisms == ("arguments",)
     assert event.after < event.before
@@ -168,7 +170,7 @@ def test_a_summarizer_is_given_by_name_or_set() -> None:
         {"summarizer": ["plugin:minutes"]},
         {"settings": named},
     ):
-        session = Lowwater(model="gpt-4o", policy="summary-only", store="memory:", **given).session()
+        session = Lowwater(model="gpt-4o", policy="threshold", store="memory:", **given).session()
         session.append(writes(60))
         event = session.compress()
         assert event is not None
@@ -328,7 +330,7 @@ def test_a_session_outlives_the_package_whose_policy_it_had(
     library = Lowwater(model=OPUS, policy="when-cold", mechanisms=["arguments"], store=address)
     session = library.session("kept")
     session.prepare(writes(60))
-    assert session.last_compaction() is not None
+    assert internals(session).last_compaction is not None
     library.close()
     take_off_path(tmp_path / "site")
     shown = RUNNER.invoke(app, ["status", "kept", "--store", address])

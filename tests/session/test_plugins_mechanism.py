@@ -21,6 +21,7 @@ from lowwater.core.mechanisms.registry import apply_checked, places_in, propose,
 from lowwater.core.messages import AnyPart, Format, Message, Text, ToolCall, ToolResult, unpaired
 from lowwater.core.proposals import Proposal, Target
 from lowwater.core.view import Edited, Item, shown_parts, view_items
+from lowwater.session.internals import internals
 from lowwater.session.plugins import mechanisms_of
 from lowwater.testing.fakes import ScriptedClock
 from lowwater.testing.legality import refusal_of
@@ -113,7 +114,7 @@ def _holds(before: Sequence[Item], after: Sequence[Item], proposal: Proposal, zo
 def test_policies_that_prune_first_use_it(policy: str) -> None:
     session = Lowwater(model="gpt-4o", policy=policy, mechanisms=["arguments"], store="memory:").session()
     session.prepare(writes(75))
-    event = session.last_compaction()
+    event = internals(session).last_compaction
     assert event is not None
     assert event.mechanisms[0] == "arguments"
     assert ("summarize" in event.mechanisms) is (policy == "hermes-classic")
@@ -128,8 +129,9 @@ def test_by_hand_it_is_used_as_well() -> None:
     session.append(writes(40))
     event = session.compress()
     assert event is not None
-    assert isinstance(session.decision, Compact)
-    assert [step.mechanism for step in session.decision.proposals] == ["arguments", "summarize"]
+    decision = internals(session).decision
+    assert isinstance(decision, Compact)
+    assert [step.mechanism for step in decision.proposals] == ["arguments", "summarize"]
 
 
 VARIANTS = """
@@ -150,7 +152,7 @@ def test_rent_or_buy_buys_it_by_its_price_with_what_it_may_lose(tmp_path: Path) 
         library = Lowwater(model="claude-opus-5-5", mechanisms=[name], store="memory:", clock=clock)
         session = library.session()
         session.prepare(writes(60))
-        event = session.last_compaction()
+        event = internals(session).last_compaction
         assert event is not None
         assert (event.mechanisms, event.because.code) == ((name,), "free-now")
         told = session.explain()

@@ -13,6 +13,7 @@ from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.core.tokens.estimate import CharacterTokenizer
 from lowwater.errors import BadInput
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.settings import OutputSettings, Settings
@@ -60,12 +61,10 @@ class Gated(ScriptedSummarizer):
 
 
 async def started(summarizer: AsyncScriptedSummarizer) -> None:
-    """Return once the summarizer was asked; a few rounds of the loop suffice."""
-    for _ in range(100):
-        if summarizer.waiting:
-            return
-        await asyncio.sleep(0)
-    raise AssertionError("nobody was asked for a summary")
+    """Return once the summarizer was asked."""
+    async with asyncio.timeout(30):
+        while not summarizer.waiting:
+            await asyncio.sleep(0.001)
 
 
 def test_what_is_appended_while_a_summary_is_prepared_is_kept_and_so_is_the_summary() -> None:
@@ -103,7 +102,7 @@ def test_what_the_client_edits_meanwhile_makes_it_stale_and_it_is_billed_all_the
     with ThreadPoolExecutor(1) as pool:
         prefetching = pool.submit(session.prefetch_summary)
         assert gated.asked.wait(30)
-        session.sync_messages([*MESSAGES[:10], {"role": "user", "content": "Something else."}])
+        internals(session).sync_messages([*MESSAGES[:10], {"role": "user", "content": "Something else."}])
         gated.may_answer.set()
         assert not prefetching.result(30)
     assert session.status().totals.summary_cost
@@ -170,6 +169,6 @@ def test_a_summarizer_that_has_to_be_awaited_is_refused_with_what_to_call() -> N
 
 def test_without_a_model_that_writes_summaries_nothing_is_prefetched() -> None:
     session = open_session()
-    ledger = session.ledger
+    ledger = internals(session).ledger
     assert not session.prefetch_summary()
-    assert session.ledger is ledger
+    assert internals(session).ledger is ledger

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from lowwater.core.summary.request import SummaryRequest, Written
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.testing.fakes import AsyncScriptedSummarizer, RecordingSink, ScriptedSummarizer
@@ -102,7 +103,7 @@ def test_a_session_that_never_rests_is_prepared_all_the_same() -> None:
     session.append(MESSAGES)
     session.prepare()
     assert len(session.history()) == len(MESSAGES) + restless.asked
-    compaction = session.last_compaction()
+    compaction = internals(session).last_compaction
     assert compaction is not None
     assert compaction.summarizer == "extractive", "the last try asks nobody"
 

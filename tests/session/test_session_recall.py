@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.settings import CompressionSettings, Settings
 from tests.generated import generate_session
@@ -33,6 +34,6 @@ def test_a_request_with_the_tools_in_it_offers_recall() -> None:
         session = Lowwater(model="gpt-6.1-sol", settings=SETTINGS).session()
         tools = session.recall_tools().openai if offered else []
         session.prepare(MESSAGES, tools=tools)
-        assert session.last_compaction() is not None
+        assert internals(session).last_compaction is not None
         placeholders = json.dumps(session.view())
         assert ("lw:" in placeholders) is offered

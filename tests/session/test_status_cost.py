@@ -8,6 +8,7 @@ import pytest
 from lowwater.core.api_calls import Usage
 from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest, Written
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.testing.fakes import RecordingSink, ScriptedSummarizer, WordTokenizer, fail
 from tests.generated import generate_session
@@ -82,7 +83,7 @@ def compressed(*summarizers: ScriptedSummarizer) -> tuple[Any, Any]:
     session = Lowwater(
         model="claude-haiku-4-5", summarizer=summarizers, sinks=[sink], policy="runway"
     ).session()
-    session.sync_messages(CHAT)
+    internals(session).sync_messages(CHAT)
     session.compress()
     (event,) = sink.compactions
     assert event.summary_tokens > 0

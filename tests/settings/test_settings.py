@@ -7,6 +7,7 @@ from msgspec import inspect
 
 from lowwater.errors import BadSetting
 from lowwater.settings import (
+    EVERYDAY,
     CompressionSettings,
     FallbackProvider,
     OutputSettings,
@@ -77,6 +78,11 @@ def given_by(**values: object) -> Resolved:
 def test_the_defaults_are_those_of_the_specification() -> None:
     assert {setting.path: setting.default for setting in catalogue()} == DEFAULTS
     assert resolve([]).settings == Settings()
+
+
+def test_fifteen_settings_are_for_everybody_and_the_others_for_experts() -> None:
+    assert {setting.name for setting in catalogue() if not setting.is_expert} == EVERYDAY
+    assert len(EVERYDAY) == 15
 
 
 def test_names_variables_and_flags_are_unique_over_all_sections() -> None:

@@ -5,13 +5,14 @@ import pytest
 from lowwater.core.decisions import Compact, Keep
 from lowwater.core.policies.at_threshold import should_compress
 from lowwater.core.policies.safety_rules import decide
+from lowwater.session.internals import internals
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.decision_contexts import example_context, offer
 from lowwater.testing.fakes import ScriptedClock, ScriptedSummarizer, fail
 from lowwater.testing.views import Script
 
 OFFERS = (offer("elide", 60_000), offer("summarize", 70_000))
-IN_THE_LOOP = ["threshold", "summary-only", "prune-naive", "runway", "hermes-classic"]
+IN_THE_LOOP = ["threshold", "prune-naive", "runway", "hermes-classic"]
 NONE = Settings()
 
 
@@ -52,7 +53,7 @@ def test_a_hygiene_is_fixed_whatever_the_loops_percentage(opened, reported, shar
     session = opened(policy="hygiene", settings=with_share(share))
     reported(session, 108_799)
     session.prepare()
-    assert session.decision.because.facts == {"prompt": 108_799, "hygiene": 108_800}
+    assert session.status().decision.because.facts == {"prompt": 108_799, "hygiene": 108_800}
 
 
 # Counts by
@@ -107,9 +108,9 @@ def test_a_under_pressure_every_policy_compacts(policy: str) -> None:
 
 
 def test_a_the_loop_compacts_after_a_model_switch(opened, loop, compacted) -> None:
-    session = opened(loop(40), policy="summary-only", model="claude-opus-5-5")
+    session = opened(loop(40), policy="threshold", model="claude-opus-5-5")
     session.prepare()
-    assert session.last_compaction() is None
+    assert session.status().last_compaction is None
     session.use("gpt-4o", base_url="http://small")
     session.learn_context_length(24_000)
     session.prepare()
@@ -117,7 +118,7 @@ def test_a_the_loop_compacts_after_a_model_switch(opened, loop, compacted) -> No
 
 
 def test_a_the_loop_compacts_by_hand(opened, loop) -> None:
-    session = opened(loop(40), policy="summary-only")
+    session = opened(loop(40), policy="threshold")
     assert session.status().prompt < session.status().threshold
     event = session.compress()
     assert event.because.code == "by-hand"
@@ -130,7 +131,7 @@ def test_a_hygiene_leaves_fewer_than_4_messages_alone(opened, reported, more, co
     reported(session, 109_000)
     session.append([{"role": "user", "content": "on"}, *[{"role": "user", "content": "and on"}] * more])
     session.prepare()
-    assert (session.status().messages, session.decision.because.code) == (3 + more, code)
+    assert (session.status().messages, session.status().decision.because.code) == (3 + more, code)
 
 
 # Why
@@ -169,7 +170,7 @@ def test_a_enabled_false_stops_both(opened, reported, loop, sink, policy, tokens
     session = opened(loop(40, lines=5), policy=policy, settings=settings)
     reported(session, tokens)
     session.prepare()
-    assert session.decision.because.code == "disabled"
+    assert session.status().decision.because.code == "disabled"
     assert sink.compactions == []
 
 
@@ -197,14 +198,14 @@ def test_a_should_compress_is_true_from_the_threshold_on(tokens: int | None, kno
     ids=["below", "at", "its own at", "its own below", "0 is a count"],
 )
 def test_a_a_session_says_whether_it_should_compress(opened, reported, tokens, own, due) -> None:
-    session = opened(policy="summary-only")
+    session = opened(policy="threshold")
     reported(session, own)
-    assert session.should_compress(tokens) is due
+    assert internals(session).should_compress(tokens) is due
 
 
 def test_a_a_session_that_is_not_enabled_should_never_compress(opened) -> None:
-    session = opened(policy="summary-only", settings=Settings(compression=CompressionSettings(enabled=False)))
-    assert not session.should_compress(10**6)
+    session = opened(policy="threshold", settings=Settings(compression=CompressionSettings(enabled=False)))
+    assert not internals(session).should_compress(10**6)
 
 
 @pytest.mark.parametrize(
@@ -251,7 +252,7 @@ def test_a_the_threshold_is_min_of_max_of_percent_and_64000_and_95_percent_of_hy
 ) -> None:
     found = {
         policy: opened(policy=policy, window=window, settings=with_share(share)).status().threshold
-        for policy in ("runway", "summary-only", "prune-naive", "hermes-classic")
+        for policy in ("runway", "threshold", "prune-naive", "hermes-classic")
     }
     assert found.pop("hermes-classic") == classic, "which has no floor"
     assert set(found.values()) == {threshold}
@@ -271,7 +272,7 @@ def test_a_percentages_are_of_the_context_and_not_of_the_wall(opened) -> None:
 def test_a_by_hand_the_threshold_and_the_guards_do_not_count(opened, loop, policy) -> None:
     session = opened(loop(30), policy=policy)
     session.prepare()
-    assert session.last_compaction() is None
+    assert session.status().last_compaction is None
     event = session.compress()
     assert event.because.code == "by-hand"
     assert event.after < event.before
@@ -279,7 +280,7 @@ def test_a_by_hand_the_threshold_and_the_guards_do_not_count(opened, loop, polic
 
 def test_a_by_hand_the_cool_down_does_not_count(opened, loop, told) -> None:
     failing = ScriptedSummarizer(fail(RuntimeError()))
-    session = opened(loop(40), policy="summary-only", summarizer=failing, clock=ScriptedClock(1_000.0))
+    session = opened(loop(40), policy="threshold", summarizer=failing, clock=ScriptedClock(1_000.0))
     session.compress()
     asked = len(failing.requests)
     session.append(told(loop(30, script=Script().user("Go on."))))

@@ -8,6 +8,7 @@ import pytest
 from lowwater.core.legality import STUB
 from lowwater.core.turns.arrival import NOTE
 from lowwater.core.view import Summary
+from lowwater.session.internals import internals
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import ScriptedSummarizer
 from lowwater.testing.legality import refusal_of
@@ -28,7 +29,7 @@ def test_c4_head_summary_and_tail_stand_in_roles_that_are_legal(opened, loop, to
         script.says("Done.").user("And now?")
     if ending == "assistant":
         script.says("Nearly done.").user("And now?").says("Now.").user("So?")
-    session = opened(script, policy="summary-only")
+    session = opened(script, policy="threshold")
     session.compress()
     request = session.prepare(tools=[TERMINAL])
     if format == "openai_responses":
@@ -54,18 +55,16 @@ def test_c4_the_summary_takes_the_role_that_keeps_alternating(opened, faithful, 
     script.user("And?")
     protected = CompressionSettings(protect_first_n=first, protect_last_n=last, target_ratio=0.1)
     settings = Settings(compression=protected)
-    session = opened(
-        script, policy="summary-only", settings=settings, summarizer=ScriptedSummarizer(faithful)
-    )
+    session = opened(script, policy="threshold", settings=settings, summarizer=ScriptedSummarizer(faithful))
     session.compress()
     after = session.view()
-    at = next(at for at, item in enumerate(session.ledger.view.items) if isinstance(item, Summary))
+    at = next(at for at, item in enumerate(internals(session).ledger.view.items) if isinstance(item, Summary))
     assert after[at]["role"] == role
     roles = [message["role"] for message in after[1:]]
     assert all(one != other for one, other in pairwise(roles))
 
 
-@pytest.mark.parametrize("policy", ["summary-only", "runway", "guarded", "hygiene", "hermes-classic"])
+@pytest.mark.parametrize("policy", ["threshold", "runway", "guarded", "hygiene", "hermes-classic"])
 def test_c4_the_note_stands_in_the_summary_and_only_hermes_classic_appends_it_to_the_system_prompt(
     opened, loop, summaries, policy
 ) -> None:
@@ -103,7 +102,7 @@ def test_c4_calls_without_a_result_get_a_stub(opened, told) -> None:
 
 
 def test_c_the_summary_is_framed_as_reference(opened, loop, summaries) -> None:
-    session = opened(loop(60), policy="summary-only")
+    session = opened(loop(60), policy="threshold")
     session.compress()
     text = " ".join(summaries(session)[0].message.text.split())
     assert "background from an earlier window, not instructions" in text
@@ -111,7 +110,7 @@ def test_c_the_summary_is_framed_as_reference(opened, loop, summaries) -> None:
 
 
 def test_c_a_user_message_that_follows_is_what_to_answer(opened, loop, summaries) -> None:
-    session = opened(loop(60).says("Done.").user("And now the docs."), policy="summary-only")
+    session = opened(loop(60).says("Done.").user("And now the docs."), policy="threshold")
     session.compress()
     assert summaries(session)[0].message.text.endswith("The user's message that follows is what to answer.")
     assert [m["content"] for m in session.view()].count("And now the docs.") == 1
@@ -123,9 +122,9 @@ def test_c_without_one_the_newest_user_message_is_repeated_and_the_task_still_ru
     script = loop(
         2, script=Script().system("Be brief.").user("First this.").says("Did it.").user("Now that.")
     )
-    session = opened(loop(60, script=script), policy="summary-only")
+    session = opened(loop(60, script=script), policy="threshold")
     session.compress()
-    items = list(session.ledger.view.items)
+    items = list(internals(session).ledger.view.items)
     at = next(at for at, item in enumerate(items) if isinstance(item, Summary))
     assert items[at + 1].message.text == "Now that."
     shown = session.view()[at]

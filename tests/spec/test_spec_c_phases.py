@@ -9,6 +9,7 @@ from lowwater.core.messages import texts_of
 from lowwater.core.summary.template import PROGRESS, Section
 from lowwater.core.summary.transcript import transcript_for
 from lowwater.core.view import Edited, Summary
+from lowwater.session.internals import internals
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import ScriptedSummarizer, WordTokenizer
 from lowwater.testing.views import Script
@@ -18,7 +19,7 @@ SMALL = 24_000
 
 
 def changed(session: Any) -> list[int]:
-    return [at for at, item in enumerate(session.ledger.view.items) if isinstance(item, Edited)]
+    return [at for at, item in enumerate(internals(session).ledger.view.items) if isinstance(item, Edited)]
 
 
 # 1. Elide old tool results
@@ -64,9 +65,9 @@ def summarised(
     opened: Any, faithful: Any, script: Script, **options: Any
 ) -> tuple[list[Any], list[Any], int]:
     """Return a conversation before and after a summary by hand, and where that stands."""
-    session = opened(script, policy="summary-only", summarizer=ScriptedSummarizer(faithful), **options)
+    session = opened(script, policy="threshold", summarizer=ScriptedSummarizer(faithful), **options)
     session.compress()
-    items = list(session.ledger.view.items)
+    items = list(internals(session).ledger.view.items)
     return session.history(), session.view(), next(at for at, i in enumerate(items) if isinstance(i, Summary))
 
 
@@ -84,11 +85,13 @@ def test_c2_the_head_is_the_first_messages_and_grows_to_whole_groups(
 
 
 def test_c2_a_system_prompt_beside_the_messages_counts_as_the_first(opened, loop, faithful) -> None:
-    session = opened(policy="summary-only", summarizer=ScriptedSummarizer(faithful))
+    session = opened(policy="threshold", summarizer=ScriptedSummarizer(faithful))
     script = loop(60, script=Script("anthropic").user("Go.").says("Gone.").user("Now for real."))
-    session.sync_messages([json.loads(m.wire.raw) for m in script.messages() if m.wire], system="Be brief.")
+    internals(session).sync_messages(
+        [json.loads(m.wire.raw) for m in script.messages() if m.wire], system="Be brief."
+    )
     session.compress()
-    items = list(session.ledger.view.items)
+    items = list(internals(session).ledger.view.items)
     assert isinstance(items[2], Summary), "system prompt and first exchange"
 
 
@@ -105,11 +108,9 @@ def test_c2_the_tail_is_what_its_budget_pays_for_but_at_least_the_last_messages_
 @pytest.mark.parametrize(("ratio", "tokens"), [(0.1, 6_400), (0.4, 25_600)])
 def test_c2_the_tails_budget_is_a_share_of_the_threshold(opened, loop, faithful, ratio, tokens) -> None:
     settings = protecting(3, 1, target_ratio=ratio)
-    session = opened(
-        loop(80), policy="summary-only", settings=settings, summarizer=ScriptedSummarizer(faithful)
-    )
+    session = opened(loop(80), policy="threshold", settings=settings, summarizer=ScriptedSummarizer(faithful))
     session.compress()
-    items = list(session.ledger.view.items)
+    items = list(internals(session).ledger.view.items)
     at = next(at for at, item in enumerate(items) if isinstance(item, Summary))
     paid = sum(item.tokens for item in items[at + 3 :])  # without the call that alignment may have added
     assert tokens - 1_200 < paid <= tokens
@@ -163,7 +164,7 @@ def test_c3_the_summary_without_a_model_fills_the_template(opened, loop, summari
     script.calls(
         "terminal", {"command": "pytest tests/auth"}, "FAILED tests/auth/test_login.py::test_passkey"
     )
-    session = opened(loop(40, script=script).says("It works.").user("Go on."), policy="summary-only")
+    session = opened(loop(40, script=script).says("It works.").user("Go on."), policy="threshold")
     session.compress()
     (summary,) = summaries(session)
     headings = [line.strip("# ") for line in summary.message.text.splitlines() if line.startswith("##")]
@@ -188,7 +189,7 @@ def test_c3_the_summariser_is_shown_head_and_tail_of_what_is_long(
         case _:
             script.says(long)
     summarizer = ScriptedSummarizer(faithful)
-    session = opened(loop(40, script=script), policy="summary-only", summarizer=summarizer)
+    session = opened(loop(40, script=script), policy="threshold", summarizer=summarizer)
     session.compress()
     shown = transcript_for(summarizer.requests[0], WordTokenizer(), max_tokens=10**9)
     (piece,) = [piece for piece in shown.split("\n\n[") if "HEAD" in piece]
@@ -200,7 +201,7 @@ def test_c3_the_summariser_is_shown_head_and_tail_of_what_is_long(
 @pytest.mark.parametrize("bound", [4_000, 400])
 def test_c3_the_whole_input_is_bounded_too(opened, loop, faithful, bound) -> None:
     summarizer = ScriptedSummarizer(faithful)
-    opened(loop(60), policy="summary-only", summarizer=summarizer).compress()
+    opened(loop(60), policy="threshold", summarizer=summarizer).compress()
     words = WordTokenizer()
     assert words.count(transcript_for(summarizer.requests[0], words, max_tokens=10**9)) > bound
     assert words.count(transcript_for(summarizer.requests[0], words, max_tokens=bound)) <= bound

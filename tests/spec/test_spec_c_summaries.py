@@ -10,6 +10,7 @@ from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.core.summary.template import Section, parse
 from lowwater.core.summary.transcript import transcript_for
 from lowwater.errors import SummaryFailed
+from lowwater.session.internals import internals
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import ScriptedClock, ScriptedSummarizer, WordTokenizer, fail, lie, refuse
 from lowwater.testing.views import Script
@@ -32,7 +33,7 @@ def updated(opened, loop, told, summaries) -> Any:
 
     def run(first: Script, then: Script, **options: Any) -> tuple[Any, Any]:
         first = loop(40, script=first).says("So far so good.").user("Go on.")
-        session = opened(first, policy="summary-only", **options)
+        session = opened(first, policy="threshold", **options)
         assert session.compress() is not None
         (one,) = summaries(session)
         session.append(told(loop(40, script=then)))
@@ -118,7 +119,7 @@ def test_c_a_focus_named_by_hand_is_kept_in_more_detail(opened, loop, summaries)
         for number in range(30):
             script.says(f"The billing service rounds invoice {number} down at src/billing/round_{number}.py.")
             script.says(f"The search service ranks query {number} too low at src/search/rank_{number}.py.")
-        session = opened(loop(40, script=script), policy="summary-only", settings=settings)
+        session = opened(loop(40, script=script), policy="threshold", settings=settings)
         session.compress(focus)
         text = summaries(session)[0].message.text
         kept[focus] = (text.count("src/billing/"), text.count("src/search/"))
@@ -132,7 +133,7 @@ def test_c_a_focus_named_by_hand_is_kept_in_more_detail(opened, loop, summaries)
 def by_whom(opened: Any, loop: Any, *acts: Any, **options: Any) -> tuple[str, list[int]]:
     """Return who wrote the summary of a session, and how often each summarizer was asked."""
     asked = [ScriptedSummarizer(*each) for each in acts]
-    session = opened(loop(60), policy="summary-only", summarizer=asked, **options)
+    session = opened(loop(60), policy="threshold", summarizer=asked, **options)
     event = session.compress()
     return event.summarizer if event else "", [len(each.requests) for each in asked]
 
@@ -171,7 +172,7 @@ def test_c_an_auth_or_network_failure_never_drops_text(opened, loop, told, kind)
     script = loop(60, lines=40)
     session = opened(
         script,
-        policy="summary-only",
+        policy="threshold",
         window=24_000,
         settings=Settings(compression=TINY),
         summarizer=ScriptedSummarizer(fail(SummaryFailed("not now", kind))),
@@ -183,12 +184,12 @@ def test_c_an_auth_or_network_failure_never_drops_text(opened, loop, told, kind)
 
 def test_c_after_failures_there_is_a_cool_down_that_ends_by_time(opened, loop, told) -> None:
     clock, failing = ScriptedClock(0.0), ScriptedSummarizer(DOWN)
-    session = opened(loop(60, lines=90), policy="summary-only", summarizer=failing, clock=clock)
+    session = opened(loop(60, lines=90), policy="threshold", summarizer=failing, clock=clock)
     session.prepare()
     asked = len(failing.requests)
     session.append(told(loop(60, lines=90, script=Script().user("On."))))
     session.prepare()
-    assert (len(failing.requests), session.decision.because.code) == (asked, "cooling-down")
+    assert (len(failing.requests), session.status().decision.because.code) == (asked, "cooling-down")
     clock.advance(61.0)
     session.prepare()
     assert len(failing.requests) > asked > 0
@@ -196,7 +197,7 @@ def test_c_after_failures_there_is_a_cool_down_that_ends_by_time(opened, loop, t
 
 def test_c_repeatedly_low_scores_switch_to_the_next_strategy(opened, loop, told, faithful) -> None:
     low, next_one = ScriptedSummarizer(lie), ScriptedSummarizer(faithful)
-    session = opened(loop(40), policy="summary-only", summarizer=[low, next_one], clock=ScriptedClock(0.0))
+    session = opened(loop(40), policy="threshold", summarizer=[low, next_one], clock=ScriptedClock(0.0))
     for turn in range(5):
         session.compress()
         session.append(told(loop(40, script=Script().user(f"Now look at src/part_{turn}/main.py."))))
@@ -215,8 +216,12 @@ def test_c_a_reset_clears_summary_counters_and_warned_levels(opened, loop, told,
     assert first
     session.compress()
     assert (len(summaries(session)), session.status().compaction_count) == (1, 1)
-    session.reset()
-    assert (summaries(session), session.status().compaction_count, session.decision) == ([], 0, None)
+    internals(session).reset()
+    assert (summaries(session), session.status().compaction_count, session.status().decision) == (
+        [],
+        0,
+        None,
+    )
     assert session.view() == told(script)
     session.prepare()
     assert warned == first * 2
@@ -224,9 +229,9 @@ def test_c_a_reset_clears_summary_counters_and_warned_levels(opened, loop, told,
 
 def test_c_after_a_reset_the_summariser_is_asked_for_a_new_summary(opened, loop, faithful) -> None:
     summarizer = ScriptedSummarizer(faithful)
-    session = opened(loop(60), policy="summary-only", summarizer=summarizer)
+    session = opened(loop(60), policy="threshold", summarizer=summarizer)
     session.compress()
-    session.reset()
+    internals(session).reset()
     session.compress()
     assert [request.previous for request in summarizer.requests] == ["", ""]
 
@@ -234,7 +239,7 @@ def test_c_after_a_reset_the_summariser_is_asked_for_a_new_summary(opened, loop,
 # Output
 
 
-@pytest.mark.parametrize("policy", ["runway", "summary-only", "prune-naive"])
+@pytest.mark.parametrize("policy", ["runway", "threshold", "prune-naive"])
 def test_c_each_event_prints_what_triggered_it_each_phase_and_the_count(
     opened, loop, caplog, compacted, policy
 ) -> None:

@@ -1,4 +1,4 @@
-"""Specification D: prune first, with runway (`runway`), without it (`prune-naive`), and not at all (`summary-only`)."""
+"""Specification D: prune first, with runway (`runway`), without it (`prune-naive`), and not at all (`threshold`)."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ from lowwater.core.decisions import Compact
 from lowwater.core.mechanisms.mechanism import find_zones
 from lowwater.core.policies.safety_rules import decide
 from lowwater.core.view import Edited
+from lowwater.session.internals import internals
 from lowwater.settings import CompressionSettings, Settings, ToolResultSettings
 from lowwater.testing.decision_contexts import example_context, offer
 from lowwater.testing.fakes import ScriptedSummarizer
@@ -18,7 +19,7 @@ PLAIN = ToolResultSettings(digest_ratio=0.0)
 
 
 def changed(session: Any) -> set[int]:
-    return {at for at, item in enumerate(session.ledger.view.items) if isinstance(item, Edited)}
+    return {at for at, item in enumerate(internals(session).ledger.view.items) if isinstance(item, Edited)}
 
 
 # What is protected
@@ -43,7 +44,7 @@ def test_d_the_newest_tool_output_before_the_tail_is_protected_by_context(
     session = opened(loop(steps, lines=90), policy="prune-naive", window=window, settings=settings)
     limits = example_context(1, context=window, compression=compression).limits
     reported(session, limits.threshold)
-    before = list(session.ledger.view.items)
+    before = list(internals(session).ledger.view.items)
     session.prepare()
     zones = find_zones(before, first=3, last=20, tail_tokens=limits.tail)
     results = [at for at in zones.middle if before[at].message.results]
@@ -56,7 +57,7 @@ def test_d_the_newest_tool_output_before_the_tail_is_protected_by_context(
 
 def test_d_the_tail_itself_is_excluded(opened, loop) -> None:
     session = opened(loop(58, lines=90), policy="prune-naive")
-    before = list(session.ledger.view.items)
+    before = list(internals(session).ledger.view.items)
     session.prepare()
     kept = sum(
         item.tokens for at, item in enumerate(before) if item.message.results and at not in changed(session)
@@ -88,7 +89,7 @@ def pruned(opened, loop, reported) -> Any:
         session = opened(loop(62, lines=90, script=script, start=12), policy="runway", **options)
         reported(session, 68_000)
         session.prepare()
-        assert session.last_compaction().mode == "prune", session.explain()
+        assert session.status().last_compaction.mode == "prune", session.explain()
         return bool(changed(session) & set(range(5, 26)))
 
     return run
@@ -124,7 +125,7 @@ def test_d_a_file_may_go_outside_the_seed_presets(opened, loop, reported) -> Non
         session = opened(script, policy=policy)
         reported(session, 111_000)
         session.prepare()
-        gone[policy] = "elide" in [proposal.mechanism for proposal in session.decision.proposals]
+        gone[policy] = "elide" in [proposal.mechanism for proposal in session.status().decision.proposals]
     assert gone == {"hygiene": True, "prune-naive": False}
 
 
@@ -150,7 +151,7 @@ def test_d_below_that_it_is_discarded_whole(opened, loop, reported, compacted) -
     session = opened(loop(49, lines=90), policy="runway")
     reported(session, 64_000)
     session.prepare()
-    assert session.decision.because.code == "prune-too-small"
+    assert session.status().decision.because.code == "prune-too-small"
     assert compacted(session).mechanisms == ("summarize",)
 
 
@@ -198,7 +199,7 @@ def ending(opened, loop, reported, faithful) -> Any:
             session = opened(loop(55, lines=90), policy=policy, settings=settings, summarizer=summarizer)
             reported(session, prompt + removed)
             session.prepare()
-            removed = removed or session.last_compaction().reclaimed
+            removed = removed or session.status().last_compaction.reclaimed
         return session, summarizer
 
     return run
@@ -209,7 +210,7 @@ def ending(opened, loop, reported, faithful) -> Any:
 )
 def test_d_a_prune_alone_is_accepted_only_at_or_below_the_target(ending, tokens, mode) -> None:
     session, summarizer = ending("runway", tokens)
-    event = session.last_compaction()
+    event = session.status().last_compaction
     assert event.mode == mode
     assert len(summarizer.requests) == (mode == "summary"), "48,000: no model call; 62,000: in the same event"
     assert session.status().compaction_count == 1
@@ -219,12 +220,11 @@ def test_d_a_prune_alone_is_accepted_only_at_or_below_the_target(ending, tokens,
 @pytest.mark.parametrize(("tokens", "mode"), [(62_000, "prune"), (63_999, "prune"), (64_000, "summary")])
 def test_d_prune_naive_has_no_runway_rule(ending, tokens, mode) -> None:
     session, _ = ending("prune-naive", tokens)
-    assert session.last_compaction().mode == mode
+    assert session.status().last_compaction.mode == mode
 
 
-@pytest.mark.parametrize("policy", ["summary-only", "threshold"])
-def test_d_summary_only_does_not_prune(opened, loop, faithful, compacted, policy) -> None:
-    session = opened(loop(54, lines=90), policy=policy, summarizer=ScriptedSummarizer(faithful))
+def test_d_threshold_does_not_prune(opened, loop, faithful, compacted) -> None:
+    session = opened(loop(54, lines=90), policy="threshold", summarizer=ScriptedSummarizer(faithful))
     session.prepare()
     assert compacted(session).mechanisms == ("summarize",)
 

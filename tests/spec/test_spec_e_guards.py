@@ -64,7 +64,7 @@ def test_e_one_engine_serves_an_orchestrator_and_its_sub_agents(opened, loop) ->
     for name, window in (("orchestrator", 200_000), ("sub-agent", 44_000)):
         session = opened(loop(52), policy="guarded", window=window, settings=settings)
         session.prepare()
-        codes[name] = session.decision.because.code
+        codes[name] = session.status().decision.because.code
     assert codes == {"orchestrator": "budget-headroom", "sub-agent": "leaf-pressure"}
 
 
@@ -81,7 +81,7 @@ def test_e1_an_empty_session_is_skipped_too(opened) -> None:
     assert decide(empty, Settings(), policy="guarded").because.code == "too-little-raw"
     session = opened(Script().user("Hello."), policy="guarded")
     session.prepare()
-    assert session.decision.because.code == "too-little-raw"
+    assert session.status().decision.because.code == "too-little-raw"
 
 
 @pytest.mark.parametrize(
@@ -209,15 +209,18 @@ def test_e_a_live_count_above_the_stored_one_is_what_counts(opened, loop, report
     session = opened(loop(40), policy="guarded", settings=settings)
     reported(session, 90_000)
     session.prepare()
-    assert session.decision.because.facts["assembled"] == 90_000
-    assert session.decision.because.code == "leaf-pressure"
+    assert session.status().decision.because.facts["assembled"] == 90_000
+    assert session.status().decision.because.code == "leaf-pressure"
 
 
 def test_e_in_the_full_sweep_too(opened, loop, reported) -> None:
     session = opened(loop(40), policy="guarded")
     reported(session, 96_001)
     session.prepare()
-    assert (session.decision.because.code, session.decision.because.facts["assembled"]) == (
+    assert (
+        session.status().decision.because.code,
+        session.status().decision.because.facts["assembled"],
+    ) == (
         "full-sweep",
         96_001,
     )
@@ -229,7 +232,7 @@ def test_e_a_stored_count_above_the_live_one_is_what_counts(opened, loop, report
     assert stored > 76_800
     reported(session, 60_000)
     session.prepare()
-    assert session.decision.because.facts["assembled"] >= stored
+    assert session.status().decision.because.facts["assembled"] >= stored
 
 
 @pytest.mark.parametrize("live", [float("nan"), float("inf")])

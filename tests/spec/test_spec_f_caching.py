@@ -205,7 +205,7 @@ def test_f_the_status_says_so(opened, model, ttl, said) -> None:
 
 def test_f_after_a_compaction_the_marks_are_four_and_the_request_legal(opened, loop) -> None:
     session = opened(
-        loop(40, script=Script("anthropic").user("Go.")), policy="summary-only", model="claude-haiku-4-5"
+        loop(40, script=Script("anthropic").user("Go.")), policy="threshold", model="claude-haiku-4-5"
     )
     session.compress()
     body = session.prepare(system="Be brief.", tools=TOOLS).as_anthropic()
@@ -218,7 +218,7 @@ def test_f_after_a_compaction_the_marks_are_four_and_the_request_legal(opened, l
 
 def test_f_beyond_that_there_is_a_mark_at_the_compaction_edge(opened, loop) -> None:
     session = opened(
-        loop(40, script=Script("anthropic").user("Go.")), policy="summary-only", model="claude-haiku-4-5"
+        loop(40, script=Script("anthropic").user("Go.")), policy="threshold", model="claude-haiku-4-5"
     )
     session.compress()
     messages = session.prepare(system="Be brief.", tools=TOOLS).as_anthropic()["messages"]

@@ -7,7 +7,7 @@ from lowwater.errors import BadInput
 from lowwater.settings import FallbackProvider
 from lowwater.testing.fakes import ScriptedSummarizer
 
-SEED = ["threshold", "summary-only", "prune-naive", "runway", "hermes-classic"]
+SEED = ["threshold", "prune-naive", "runway", "hermes-classic"]
 
 
 @pytest.mark.parametrize("policy", SEED)
@@ -46,7 +46,7 @@ def test_g_the_runway_follows_too(opened, loop, faithful, compacted, model, step
     summarizer = ScriptedSummarizer(faithful)
     session = opened(loop(steps, lines=90), policy="runway", model="claude-opus-5-5", summarizer=summarizer)
     session.prepare()
-    assert session.last_compaction() is None
+    assert session.status().last_compaction is None
     session.use(model)
     session.prepare()
     assert compacted(session).because.facts["target"] == target

@@ -50,7 +50,7 @@ def summarised(opened, talk) -> Any:
     def run(*acts: Any, **compression: Any) -> tuple[Any, str, list[SummaryRequest]]:
         summarizers = [ScriptedSummarizer(act) for act in acts]
         settings = Settings(compression=CompressionSettings(**compression))
-        session = opened(talk, policy="summary-only", summarizer=summarizers, settings=settings)
+        session = opened(talk, policy="threshold", summarizer=summarizers, settings=settings)
         event = session.compress()
         texts = [str(message["content"]) for message in session.view()]
         framed = next((text for text in texts if "summary of earlier turns" in text), "")
@@ -160,7 +160,7 @@ def test_j_the_first_five_missing_are_reported(summarised) -> None:
 @pytest.mark.parametrize("choice", ["accept", "refuse"])
 def test_j_the_first_five_missing_reach_whoever_listens(opened, talk, sink, caplog, choice) -> None:
     tiny = CompressionSettings(summary_min_tokens=0, summary_max_tokens=60, weak_summaries=choice)
-    session = opened(talk, policy="summary-only", summarizer=[], settings=Settings(compression=tiny))
+    session = opened(talk, policy="threshold", summarizer=[], settings=Settings(compression=tiny))
     with caplog.at_level(logging.DEBUG, "lowwater"):
         event = session.compress()
     assert (event is not None) is (choice == "accept")

@@ -30,7 +30,7 @@ from lowwater.core.mechanisms.mechanism import SQUEEZE
 from lowwater.core.messages import Message
 from lowwater.core.policies.registry import POLICIES
 from lowwater.core.stored import About
-from lowwater.core.stored_form import FORM
+from lowwater.core.stored_form import FORM, FORMER_POLICIES
 from lowwater.core.summary.request import VerdictCode
 from lowwater.core.turns import arrival, state_storage, summaries
 from lowwater.core.turns.effects import FailureKind
@@ -68,7 +68,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "verdict codes": get_args(VerdictCode),
     "failure codes": get_args(FailureKind),
     "summarizers": (summaries.EXTRACTIVE, summaries.MARKER),
-    "policies": tuple(policy.name for policy in POLICIES),
+    "policies": (*(policy.name for policy in POLICIES), *FORMER_POLICIES),
     "warning levels": LEVELS,
     "turn columns": TURN_COLUMNS,
     "event columns": EVENT_COLUMNS,

@@ -11,6 +11,7 @@ from lowwater import Lowwater
 from lowwater.core.api_calls import Usage
 from lowwater.core.formats.codec import as_message
 from lowwater.errors import UnusableStore
+from lowwater.session.internals import internals
 
 LINES = "\n".join(f"src/part_{line}.py: value_{line} = {line * 31}" for line in range(250))
 
@@ -40,7 +41,7 @@ def compacted_without(address: str, table: str) -> Lowwater:
         session.append({"role": "user", "content": [result]})
         session.prepare(system="Be exact.")
         session.record(as_message([{"type": "text", "text": "Read."}], Usage(), "claude-opus-4-8"))
-    assert session.last_compaction() is not None
+    assert internals(session).last_compaction is not None
     return library
 
 
@@ -67,6 +68,6 @@ def test_with_a_table_of_accounts_missing_a_session_is_compacted_and_kept(
     again = Lowwater(model="claude-opus-4-8", store=address).session("s")
     assert len(history) == 14 * 4
     assert again.history() == history
-    assert again.last_compaction() is not None
+    assert internals(again).last_compaction is not None
     with pytest.raises(UnusableStore, match="tables"):
         library.store.accounts(["s"])

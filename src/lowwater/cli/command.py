@@ -234,7 +234,7 @@ def _flag(setting: Setting, *, hidden: bool) -> object:
         metavar="" if switch else _metavar(setting),
         show_default=False,
         hidden=hidden,
-        rich_help_panel="Settings: switches" if switch else f"Settings: {setting.section or 'fallbacks'}",
+        rich_help_panel="Settings: expert" if setting.is_expert else "Settings",
         autocompletion=lambda: list(setting.choices),
     )
     return Annotated[bool | None, option] if switch else Annotated[str | None, option]

@@ -27,6 +27,7 @@ from lowwater.core.events import Compaction
 from lowwater.core.formats.files import Conversation, encode_conversation
 from lowwater.core.policies.explanations import rejection
 from lowwater.errors import BadInput, UnreadableFile
+from lowwater.session.internals import internals
 from lowwater.settings import Settings
 from lowwater.settings.resolve import Resolved
 
@@ -103,7 +104,7 @@ def compressed(
     session = open_session(conversation, model=model, policy="", settings=settings)
     if when_due:
         session.prepare()
-        event = session.last_compaction()
+        event = internals(session).last_compaction
     else:
         event = session.compress(focus or None)
     why = session.explain()

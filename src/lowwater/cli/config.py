@@ -80,10 +80,15 @@ def _table(chosen: Sequence[Effective]) -> Table:
     table = figures_table("setting")
     table.add_column("value", overflow="fold")
     table.add_column("from", overflow="fold")
-    section = ""
-    for found in chosen:
-        if found.setting.section != section:
-            section = found.setting.section
+    heading, is_expert = "", False
+    for found in sorted(chosen, key=lambda each: each.setting.is_expert):
+        section = found.setting.section
+        if found.setting.is_expert and not is_expert:
+            heading, is_expert = "", True
+            table.add_row()
+            table.add_row(Text("expert settings", style="dim"))
+        if section != heading:
+            heading = section
             table.add_row(Text(section, style="bold"))
         indent = "  " if section else ""
         style = "dim" if found.source == "default" else ""

@@ -17,6 +17,7 @@ from lowwater.logs.importers import recordings
 from lowwater.logs.recording import BrokenLine, Recording
 from lowwater.logs.recording_builder import is_empty
 from lowwater.session.factories import FORGETFUL
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.settings import Settings
@@ -131,7 +132,7 @@ def open_session(conversation: Conversation, *, model: str, policy: str, setting
     )
     session = lowwater.session("file")
     raws = [message.wire.raw for message in conversation.messages if message.wire is not None]
-    session.sync_messages(
+    internals(session).sync_messages(
         raws,
         system=Raw(conversation.system) if conversation.system else None,
         tools=Raw(conversation.tools) if conversation.tools else None,

@@ -29,6 +29,7 @@ from lowwater.core.policies.registry import POLICIES
 from lowwater.core.tokens.counting import count_parts, count_preamble
 from lowwater.protocols import Tokenizer
 from lowwater.session.factories import counter_for
+from lowwater.session.internals import internals
 from lowwater.session.status import Status
 from lowwater.settings import Settings
 from lowwater.settings.resolve import Resolved
@@ -244,7 +245,7 @@ def explained(conversation: Conversation, *, model: str, settings: Settings) -> 
     steps = ""
     for policy in dict.fromkeys((*(own.name for own in POLICIES), chosen)):
         session = open_session(conversation, model=model, policy=policy, settings=settings)
-        decision = session.dry_run()
+        decision = internals(session).dry_run()
         verdicts.append(
             PolicyDecision(
                 policy=policy,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from msgspec import Struct
+from msgspec.structs import asdict
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
@@ -62,6 +63,7 @@ from lowwater.core.stored import Account
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput
 from lowwater.protocols import Store
+from lowwater.session.internals import internals
 from lowwater.session.status import Status
 from lowwater.settings import Settings
 from lowwater.settings.resolve import Resolved
@@ -182,7 +184,7 @@ def _figures_of(store: Store, name: str | None, begin: float | None, settings: S
     return SessionFigures(
         account=found[0],
         status=session.status(),
-        model=registry.find(session.route.model),
+        model=registry.find(internals(session).route.model),
         efficiency=efficiency(found, registry),
         cadence=cadence(found),
     )
@@ -207,11 +209,15 @@ def _efficiency_json(found: Efficiency) -> dict[str, object]:
     }
 
 
+_OF_THE_PROCESS = frozenset({"about", "decision", "expected_usage", "last_compaction"})
+"""What a status says that other commands print, or that only the process with the call under way knows."""
+
+
 def _session_json(shown: SessionFigures) -> dict[str, object]:
     account, found = shown.account, shown.efficiency
     return {
         "session": account.session,
-        "status": shown.status,
+        "status": {key: value for key, value in asdict(shown.status).items() if key not in _OF_THE_PROCESS},
         "cost": found.total.cost,
         "untouched": found.total.untouched,
         "unpriced_turns": found.total.unpriced_turns,

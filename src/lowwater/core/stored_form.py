@@ -16,6 +16,9 @@ from collections.abc import Callable, Mapping
 FORM = 1
 """The version of the form, stored with the state of each session; states without it are in form 1."""
 
+FORMER_POLICIES: Mapping[str, str] = {"summary-only": "threshold"}
+"""Names of policies that stores may contain, and what the same policy is called now."""
+
 _FIELDS: Mapping[str, str] = {
     # ledger entries, by tag
     "opened": "at model vocabulary",

@@ -14,6 +14,7 @@ from lowwater.core.turns.state import Route, Setup
 from lowwater.errors import BadInput, BadSetting
 from lowwater.observe.sinks import ConsoleSink, LogSink, SessionLogSink
 from lowwater.protocols import Clock, MemoryHook, Sink, Store
+from lowwater.session.async_twins import async_twin
 from lowwater.session.dependencies import CheckedTokenizer, Dependencies, SystemClock, Windows
 from lowwater.session.factories import (
     Writer,
@@ -24,6 +25,7 @@ from lowwater.session.factories import (
     resolve_store,
     summarizers_for,
 )
+from lowwater.session.internals import internals
 from lowwater.session.plugins import mechanisms_of, policy_of
 from lowwater.session.repository import new_name
 from lowwater.session.session import Session
@@ -134,15 +136,15 @@ class Lowwater:
             if session is None:
                 session = Session(name, self._route, self._setup, self._dependencies)
                 if not as_left:
-                    if session.about.ended_at is not None:
+                    if internals(session).about.ended_at is not None:
                         session.refresh()
-                    if session.route != self._route:
+                    if internals(session).route != self._route:
                         session.use(self._route.model, base_url=self._route.base_url)
                 self._sessions[name] = session
-            if not source and not session.ledger.messages:
+            if not source and not internals(session).ledger.messages:
                 source = os.environ.get(SOURCE, "").strip()
             if title or source:
-                session.describe(title=title, source=source)
+                internals(session).describe(title=title, source=source)
             return session
 
     def release(self, name: str) -> None:
@@ -159,6 +161,9 @@ class Lowwater:
         """Close the store; sessions cannot be used afterwards. At the end of a `with` or `async with` this happens by itself."""
         self._dependencies.store.close()
 
+    asession = async_twin(session)
+    aclose = async_twin(close)
+
     def __enter__(self) -> Self:
         """Return this object, to be closed at the end of the block."""
         return self
@@ -168,14 +173,14 @@ class Lowwater:
         self.close()
 
     async def __aenter__(self) -> Self:
-        """Return this object, to be closed at the end of the block."""
+        """Return this object, to be closed at the end of the block, with its tokenizer loaded."""
+        # Its tables are built at the first word that is more than one token, and hold the interpreter for some 0.3 s.
+        self._setup.tokenizer.count("tokenizations")
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close the store without blocking the event loop."""
-        import asyncio  # noqa: PLC0415 - those who await have it loaded
-
-        await asyncio.to_thread(self.close)
+        """Close the store and leave the event loop free."""
+        await self.aclose()
 
     def __repr__(self) -> str:
         """Return the model, the policy, the kind of store and how many sessions are open; never an address or a key."""

@@ -10,6 +10,7 @@ from lowwater.core.decisions import Decision
 from lowwater.core.events import Compaction
 from lowwater.core.policies.explanations import explain
 from lowwater.session.factories import FORGETFUL, Writer
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.settings import FallbackProvider, Settings
@@ -65,7 +66,7 @@ def compress(
     )
     session = lowwater.session()
     if force:
-        session.sync_messages(messages, system=system, tools=tools, max_tokens=max_tokens)
+        internals(session).sync_messages(messages, system=system, tools=tools, max_tokens=max_tokens)
         session.compress(focus)
     else:
         session.prepare(messages, system=system, tools=tools, max_tokens=max_tokens)
@@ -86,8 +87,11 @@ async def acompress(
     settings: Settings | None = None,
     max_tokens: int | None = None,
 ) -> Compressed:
-    """Do what `compress` does without blocking the event loop."""
-    lowwater = Lowwater(
+    """Do what `compress` does and leave the event loop free."""
+    import asyncio  # noqa: PLC0415 - those who await have it loaded
+
+    lowwater = await asyncio.to_thread(
+        Lowwater,
         model=model,
         store=FORGETFUL,
         policy=policy or _policy(settings),
@@ -97,11 +101,13 @@ async def acompress(
     )
     session = lowwater.session()
     if force:
-        session.sync_messages(messages, system=system, tools=tools, max_tokens=max_tokens)
+        await asyncio.to_thread(
+            internals(session).sync_messages, messages, system=system, tools=tools, max_tokens=max_tokens
+        )
         await session.acompress(focus)
     else:
         await session.aprepare(messages, system=system, tools=tools, max_tokens=max_tokens)
-    return _compressed(session, messages)
+    return await asyncio.to_thread(_compressed, session, messages)
 
 
 def _policy(settings: Settings | None) -> str:
@@ -110,12 +116,12 @@ def _policy(settings: Settings | None) -> str:
 
 
 def _compressed(session: Session, messages: Sequence[object]) -> Compressed:
-    event = session.last_compaction()
-    system = session.ledger.view.system
+    event = internals(session).last_compaction
+    system = internals(session).ledger.view.system
     return Compressed(
         messages=session.view() if event else list(messages),
         event=event,
-        decision=session.decision,
+        decision=internals(session).decision,
         system=msgspec.json.decode(system) if system else None,
-        scale=session.scale,
+        scale=internals(session).scale,
     )

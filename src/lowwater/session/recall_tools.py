@@ -12,6 +12,7 @@ from lowwater.core.tools import EXPAND, SEARCH
 from lowwater.core.view import Summary
 from lowwater.errors import BadInput
 from lowwater.protocols import Tokenizer
+from lowwater.session.async_twins import async_twin
 
 _NO_ROOM = (
     "Nothing recalled: there is no room left in the window for it; go on with what is visible, or ask again later for less, such as "
@@ -68,6 +69,8 @@ class RecallTools:
             answer = self._answer(ledger, name, arguments, min(room.each, left))
             self._given += self._count(answer) + AROUND_RESULT
             return answer
+
+    ahandle = async_twin(handle)
 
     def _answer(self, ledger: Ledger, name: str, arguments: object, tokens: int) -> str:
         try:

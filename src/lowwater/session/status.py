@@ -2,9 +2,13 @@
 
 from msgspec import Struct
 
+from lowwater.core.api_calls import Usage
 from lowwater.core.cache.marks import CacheMarks
+from lowwater.core.decisions import Decision
+from lowwater.core.events import Compaction
 from lowwater.core.limits import Level, Limits, level_of
 from lowwater.core.policies.policy import Policy
+from lowwater.core.stored import About
 from lowwater.core.turns.state import State, Totals
 from lowwater.core.wording import counted, money
 from lowwater.settings import Settings
@@ -31,6 +35,13 @@ class Status(Struct, frozen=True, kw_only=True):
     last_mode: str
     caching: str
     totals: Totals
+    expected_usage: Usage = Usage()
+    """What the provider should bill for the input of the request prepared last; zero before the first."""
+    decision: Decision | None = None
+    """The last decision, with its reason; None before the first."""
+    last_compaction: Compaction | None = None
+    about: About = About()
+    """Title, source and lineage."""
     acts_at: str = "threshold"
     """What the size in `threshold` is called: the threshold, the budget's threshold, the hygiene limit, the ceiling, the wall."""
 
@@ -73,7 +84,14 @@ def _cost(used: Totals) -> str:
 
 
 def status_of(
-    name: str, state: State, limits: Limits, *, policy: Policy, settings: Settings, marks: CacheMarks | None
+    name: str,
+    about: About,
+    state: State,
+    limits: Limits,
+    *,
+    policy: Policy,
+    settings: Settings,
+    marks: CacheMarks | None,
 ) -> Status:
     """Return the status of a session."""
     point = policy.acts_at(limits, settings)
@@ -94,4 +112,8 @@ def status_of(
         last_mode=state.last_compaction.mode if state.last_compaction else "",
         caching=f"on, {marks.ttl}" if marks else automatic,
         totals=state.totals,
+        about=about,
+        decision=state.decision,
+        last_compaction=state.last_compaction,
+        expected_usage=state.call.expected if state.call else Usage(),
     )

@@ -10,9 +10,8 @@ import time
 from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
@@ -27,9 +26,7 @@ from lowwater.core.summary.request import CachedPrefix, SummaryRequest, Written
 from lowwater.core.turns.costs import both
 from lowwater.core.turns.effects import (
     Announce,
-    Effect,
     Failure,
-    Perform,
     Steps,
     Summarize,
     SummaryOutcome,
@@ -63,6 +60,13 @@ PrefixFor = Callable[[Ledger | None, int], CachedPrefix | None]
 """Returns the request that a summary can be asked for with: see `Driver`."""
 
 
+class _Finished(Generic[R]):
+    """The result of a turn that is finished."""
+
+    def __init__(self, result: R) -> None:
+        self.result = result
+
+
 class Driver:
     """Drives one turn; `deadline` is how many seconds it may wait for summarizers and hooks, all together.
 
@@ -86,53 +90,38 @@ class Driver:
 
     def drive(self, turn: Steps[R], summarizers: Sequence[Summarizer]) -> R:
         """Run a turn to its end."""
-        try:
-            effect = next(turn)
-            while True:
-                effect = turn.send(self._fulfil(effect, summarizers))
-        except StopIteration as done:
-            result: R = done.value
-            return result
+        reached = self._run_on(turn, None)
+        while isinstance(reached, Summarize):
+            with self._on_the_clock():
+                summarizer, seconds = summarizers[reached.rung], reached.share * self._left
+                outcome = ask_summarizer(summarizer, self._request(reached), seconds)
+            reached = self._run_on(turn, self._with_time(outcome))
+        return reached.result
 
     async def adrive(self, turn: Steps[R], summarizers: Sequence[Summarizer | AsyncSummarizer]) -> R:
-        """Run a turn to its end without blocking the event loop."""
-        try:
-            effect = next(turn)
-            while True:
-                effect = turn.send(await self._afulfil(effect, summarizers))
-        except StopIteration as done:
-            result: R = done.value
-            return result
-
-    def _fulfil(self, effect: Effect, summarizers: Sequence[Summarizer]) -> object:
-        match effect:
-            case Summarize():
-                with self._on_the_clock():
-                    outcome = ask_summarizer(
-                        summarizers[effect.rung], self._request(effect), effect.share * self._left
-                    )
-                return self._with_time(outcome)
-            case Announce():
-                with self._on_the_clock():
-                    return self._announce(effect.ledger, max(0.0, self._left))
-            case Perform():
-                return effect.call()
-
-    async def _afulfil(self, effect: Effect, summarizers: Sequence[Summarizer | AsyncSummarizer]) -> object:
+        """Run a turn to its end: summarizers are awaited here, everything else is done on a thread."""
         import asyncio  # noqa: PLC0415 - those who await have it loaded
 
-        match effect:
-            case Summarize():
+        reached = await asyncio.to_thread(self._run_on, turn, None)
+        while isinstance(reached, Summarize):
+            with self._on_the_clock():
+                summarizer, seconds = summarizers[reached.rung], reached.share * self._left
+                request = await asyncio.to_thread(self._request, reached)
+                outcome = await aask_summarizer(summarizer, request, seconds)
+            reached = await asyncio.to_thread(self._run_on, turn, self._with_time(outcome))
+        return reached.result
+
+    def _run_on(self, turn: Steps[R], answer: SummaryOutcome | None) -> "Summarize | _Finished[R]":
+        """Run a turn until it needs a summary or is finished."""
+        try:
+            effect = turn.send(answer)
+            while isinstance(effect, Announce):
                 with self._on_the_clock():
-                    outcome = await aask_summarizer(
-                        summarizers[effect.rung], self._request(effect), effect.share * self._left
-                    )
-                return self._with_time(outcome)
-            case Announce():
-                with self._on_the_clock():
-                    return await asyncio.to_thread(self._announce, effect.ledger, max(0.0, self._left))
-            case Perform():
-                return await asyncio.to_thread(effect.call)
+                    self._announce(effect.ledger, max(0.0, self._left))
+                effect = turn.send(None)
+        except StopIteration as done:
+            return _Finished(done.value)
+        return effect
 
     def _request(self, effect: Summarize) -> SummaryRequest:
         """Return the request as its summarizer gets it: without secrets, and with the cached prefix if it extends that."""
@@ -337,7 +326,7 @@ class TurnRunner:
             return self._driver().drive(self._steps(turn), summarizers)
 
     async def arun(self, turn: Turn[T]) -> T:
-        """Do what `run` does without blocking the event loop; a cancelled turn is stored as a whole or not at all."""
+        """Do what `run` does and leave the event loop free; a cancelled turn is stored as a whole or not at all."""
         import asyncio  # noqa: PLC0415 - those who await have it loaded
 
         lock = self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
@@ -387,15 +376,14 @@ class TurnRunner:
                 self._shared.refresh()
                 continue
             result = with_wasted_spending(result, wasted)
-            stored = yield Perform(call=partial(self._shared.replace_if_current, seen, _change_by(result)))
-            if stored:
+            if self._shared.replace_if_current(seen, _change_by(result)):
                 break
             wasted = summary_spending(seen, result)
         else:
-            result = yield Perform(call=partial(self._run_locked, turn, wasted))
+            result = self._run_locked(turn, wasted)
         self._report(result)
         if self._setup.settings.compression.split and _is_compacted(result):
-            yield Perform(call=self._split)
+            self._split()
         return result
 
     def _run_locked(self, turn: Turn[T], wasted: int | None) -> T:

@@ -13,7 +13,6 @@ PolicyName = Literal[  # Lowwater's own; installed packages may add others
     "rent-or-buy",
     "never",
     "threshold",
-    "summary-only",
     "prune-naive",
     "runway",
     "guarded",
@@ -285,6 +284,27 @@ class Settings(
         tuple[FallbackProvider, ...], Meta(description="Models to fall back to, in order.")
     ] = ()
 
+
+EVERYDAY = frozenset(
+    {
+        "enabled",
+        "policy",
+        "threshold",
+        "protect_last_n",
+        "max_view_tokens",
+        "summary_model",
+        "split",
+        "never_prune",
+        "insertion_limit_tokens",
+        "cache_ttl",
+        "native_compaction",
+        "quiet",
+        "session_logs",
+        "redact",
+        "fallback_providers",
+    }
+)
+"""The settings that a user may have a reason to change. The others are expert settings, which are listed apart."""
 
 _SECTIONS: dict[str, type[SettingsSection]] = {
     "compression": CompressionSettings,

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import NODEFAULT, Struct, inspect, structs
 
 from lowwater.errors import BadSetting
-from lowwater.settings import Settings
+from lowwater.settings import EVERYDAY, Settings
 from lowwater.settings.coercion import at, did_you_mean, expected, fit, shown
 
 PREFIX = "LOWWATER_"
@@ -45,6 +45,11 @@ class Setting(Struct, frozen=True, kw_only=True):
     def expected(self) -> str:
         """What values it takes, in words."""
         return expected(self.kind)
+
+    @property
+    def is_expert(self) -> bool:
+        """Whether it is listed apart, because hardly anybody has a reason to change it."""
+        return self.name not in EVERYDAY
 
     @property
     def options(self) -> tuple[inspect.Type, ...]:

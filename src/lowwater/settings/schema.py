@@ -13,8 +13,8 @@ from lowwater.settings.resolve import Setting, catalogue
 def settings_schema(*, policies: Iterable[str] = ()) -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of lowwater.yaml: types, ranges, defaults and descriptions of every setting.
 
-    For user interfaces each setting also has a `title`, how to show it (`x-widget`), its unit (`x-unit`) and position
-    (`x-order`), and the variable and flag that set it (`x-variable`, `x-flag`). `policies` are those of installed packages.
+    For user interfaces each setting also has a `title`, how to show it (`x-widget`), its unit (`x-unit`), position
+    (`x-order`) and whether it is for experts (`x-expert`), and the variable and flag that set it (`x-variable`, `x-flag`). `policies` are those of installed packages.
     """
     schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -37,6 +37,7 @@ def _add_hints(schema: dict[str, Any], setting: Setting) -> None:
         "title": setting.name.replace("_", " ").capitalize(),
         "x-widget": _widget(setting),
         "x-order": catalogue().index(setting),
+        "x-expert": setting.is_expert,
         "x-variable": setting.variable,
         "x-flag": setting.flag,
     }

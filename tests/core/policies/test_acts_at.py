@@ -8,6 +8,7 @@ from lowwater.core.decisions import Compact
 from lowwater.core.formats.codec import as_message
 from lowwater.core.policies.registry import POLICIES, policy_named
 from lowwater.core.policies.safety_rules import decide
+from lowwater.session.internals import internals
 from lowwater.settings import CompressionSettings, OutputSettings, Settings
 from lowwater.testing.decision_contexts import example_context, offer
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
@@ -69,6 +70,6 @@ def test_status_warnings_and_should_compress_speak_of_it(policy: str, at: int, c
     assert (status.threshold, status.acts_at) == (at, called)
     assert f"of {at:,} tokens to the {called} (97 %), level critical" in str(status)
     assert warned[-1].endswith(f"of {at:,} tokens, 97 % of the {called}.")
-    assert session.should_compress(at + 1)
-    assert not session.should_compress(at - 1)
+    assert internals(session).should_compress(at + 1)
+    assert not internals(session).should_compress(at - 1)
     assert heard.compactions == []

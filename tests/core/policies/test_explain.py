@@ -197,6 +197,6 @@ def test_what_was_tried_in_vain_says_so() -> None:
 def test_j_a_summary_that_was_not_accepted_is_told_with_what_it_misses(
     missing: int, first: tuple[str, ...], said: str
 ) -> None:
-    decision = decide(example_context(70_000, SUMMARY), SETTINGS, policy="summary-only")
+    decision = decide(example_context(70_000, SUMMARY), SETTINGS, policy="threshold")
     rejected = Rejected(by="haiku", code="too_short", missing=missing, first_missing=first)
     assert explain(decision, rejected=[rejected]).splitlines()[-1].endswith(said)

@@ -48,7 +48,7 @@ def test_a_by_hand_bypasses_guards_threshold_and_cool_down(policy: str) -> None:
     ("policy", "expected"),
     [
         ("runway", ["elide", "summarize"]),
-        ("summary-only", ["summarize"]),
+        ("threshold", ["summarize"]),
         ("guarded", ["leaf"]),
         ("never", ["elide", "summarize"]),
     ],

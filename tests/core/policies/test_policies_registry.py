@@ -4,22 +4,17 @@ from typing import get_args
 
 import pytest
 
-from lowwater.core.policies.at_threshold import threshold
 from lowwater.core.policies.policy import Policy, preset_under
 from lowwater.core.policies.registry import POLICIES, policy_named
 from lowwater.errors import BadSetting
 from lowwater.settings import PolicyName, ToolResultSettings
 
-SEEDS = ("threshold", "summary-only", "prune-naive", "runway", "hermes-classic")
+SEEDS = ("threshold", "prune-naive", "runway", "hermes-classic")
 EVERY = pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
 
 
 def test_every_policy_that_can_be_set_exists_and_no_other() -> None:
     assert {policy.name for policy in POLICIES} == set(get_args(PolicyName))
-
-
-def test_threshold_and_summary_only_are_one_rule() -> None:
-    assert policy_named("threshold").decide is policy_named("summary-only").decide is threshold
 
 
 @pytest.mark.parametrize(
@@ -30,7 +25,7 @@ def test_threshold_and_summary_only_are_one_rule() -> None:
         (
             "xyz",
             "there is no policy xyz; there are rent-or-buy, guarded, hermes-classic, hygiene, never, prune-naive, "
-            "runway, summary-only, threshold",
+            "runway, threshold",
         ),
     ],
 )

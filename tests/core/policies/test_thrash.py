@@ -88,9 +88,9 @@ def test_what_is_below_the_threshold_says_so_rather() -> None:
 
 
 def test_what_the_policy_would_not_take_is_nothing_new() -> None:
-    """Tool output that `summary-only` never prunes must not make it summarise again and again."""
+    """Tool output that `threshold` never prunes must not make it summarise again and again."""
     now = example_context(72_000, SUMMARY, offer("elide", 30_000), past=stuck().past)
-    assert isinstance(decide(now, SETTINGS, policy="summary-only"), Keep)
+    assert isinstance(decide(now, SETTINGS, policy="threshold"), Keep)
     assert isinstance(decide(now, SETTINGS, policy="runway"), Compact)
 
 

@@ -1,4 +1,4 @@
-"""The threshold in the loop, and the policies `threshold` and `summary-only` (specification A, D)."""
+"""The threshold in the loop, and the policy `threshold` (specification A, D)."""
 
 import pytest
 
@@ -43,10 +43,9 @@ def test_a_the_threshold_is_configurable() -> None:
     assert isinstance(decide(now, Settings(compression=compression)), Compact)
 
 
-@pytest.mark.parametrize("policy", ["threshold", "summary-only"])
-def test_d_without_pruning_there_is_a_summary_only(policy: str) -> None:
+def test_d_without_pruning_there_is_a_summary_only() -> None:
     offers = (offer("elide", 30_000), offer("dedupe", 9_000), offer("summarize", 50_000))
-    decision = decide(example_context(70_000, *offers), SETTINGS, policy=policy)
+    decision = decide(example_context(70_000, *offers), SETTINGS, policy="threshold")
     assert isinstance(decision, Compact)
     assert [proposal.mechanism for proposal in decision.proposals] == ["summarize"]
     assert decision.because.code == "summary-due"

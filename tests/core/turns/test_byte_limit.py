@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from lowwater.core.policies.registry import POLICIES
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 
@@ -35,13 +36,13 @@ def test_what_is_too_large_in_bytes_is_made_to_fit_whatever_its_tokens(policy: s
     request = session.prepare()
     assert size(request) < LIMIT
     assert request.decision is not None
-    assert session.last_compaction() is not None
+    assert internals(session).last_compaction is not None
 
 
 def test_images_go_first_and_nothing_else() -> None:
     session = with_images("never", 14)
     session.prepare()
-    event = session.last_compaction()
+    event = internals(session).last_compaction
     assert event is not None
     assert event.because.code == "byte-limit"
     assert event.mechanisms == ("images",)
@@ -50,4 +51,4 @@ def test_images_go_first_and_nothing_else() -> None:
 def test_below_the_limit_it_is_no_reason() -> None:
     session = with_images("never", 9)
     assert size(session.prepare()) < LIMIT
-    assert session.last_compaction() is None
+    assert internals(session).last_compaction is None

@@ -13,6 +13,7 @@ from lowwater.core.mechanisms.truncate import squeeze
 from lowwater.core.messages import Span
 from lowwater.core.summary.template import Section
 from lowwater.core.view import Item, Summary
+from lowwater.session.internals import internals
 from lowwater.testing.views import Script, making, size
 
 FORBIDDEN = "never delete the production database"
@@ -85,8 +86,8 @@ def test_thinking_behind_dropped_images_goes_with_them() -> None:
         messages.append({"role": "user", "content": [{"type": "text", "text": f"next {number}"}, picture()]})
     session = Lowwater(model="claude-opus-5-5", store="memory:").session()
     session.prepare(messages, thinking={"type": "adaptive"})
-    assert session.drop_images()
-    event = session.last_compaction()
+    assert internals(session).drop_images()
+    event = internals(session).last_compaction
     assert event is not None
     assert event.disturbed > 0
     sent = session.prepare(messages, thinking={"type": "adaptive"}).as_anthropic()["messages"]
@@ -115,4 +116,4 @@ def test_what_another_model_accepted_does_not_widen_the_window_of_the_one_in_use
 def test_a_cliff_is_where_a_policy_that_avoids_it_acts() -> None:
     session = Lowwater(model="gemini-2.5-pro", policy="runway", store="memory:").session()
     assert (session.status().acts_at, session.status().threshold) == ("cliff", 200_001)
-    assert session.should_compress(200_001)
+    assert internals(session).should_compress(200_001)

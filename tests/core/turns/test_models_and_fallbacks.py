@@ -7,6 +7,7 @@ import openai
 import pytest
 
 from lowwater.errors import BadInput
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.settings import CompressionSettings, FallbackProvider, Settings
 from lowwater.testing.provider import Provider
@@ -48,11 +49,11 @@ def test_a_view_that_no_longer_fits_is_compacted_before_it_is_sent() -> None:
     session = Lowwater(model=BIG, policy="never").session()
     session.append(MESSAGES)
     assert session.prepare().tokens > 112_000
-    assert session.last_compaction() is None
+    assert internals(session).last_compaction is None
     session.use(SMALL)
     request = session.prepare()
     assert request.tokens < 112_000
-    compaction = session.last_compaction()
+    compaction = internals(session).last_compaction
     assert compaction is not None
     assert compaction.because.code == "wall"
     assert compaction.model == SMALL

@@ -7,6 +7,7 @@ import pytest
 
 from lowwater.core.policies.registry import POLICIES
 from lowwater.core.turns.arrival import NOTE
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from tests.generated import generate_session
@@ -30,13 +31,13 @@ def test_a_reset_clears_summary_counters_and_warned_levels_and_keeps_the_message
     session = compacted("runway", MESSAGES, on_warning=lambda warning: warned.append(warning.level))
     assert warned
     assert len(session.view()) < len(MESSAGES)
-    session.reset()
+    internals(session).reset()
     assert session.view() == MESSAGES
     assert session.history() == MESSAGES
     status = session.status()
     assert (status.compaction_count, status.last_mode, status.totals.reclaimed) == (0, "", 0)
-    assert session.last_compaction() is None
-    assert session.decision is None
+    assert internals(session).last_compaction is None
+    assert internals(session).decision is None
     known = len(warned)
     session.prepare()
     assert warned[known:] == warned[:known], "every level is armed again"
@@ -49,7 +50,7 @@ def test_a_reset_clears_summary_counters_and_warned_levels_and_keeps_the_message
 def test_a_reset_can_be_undone_like_anything_else() -> None:
     session = compacted("runway", MESSAGES)
     view = session.view()
-    session.reset()
+    internals(session).reset()
     session.rewind("before-rewind-1")
     assert session.view() == view
 
@@ -57,7 +58,7 @@ def test_a_reset_can_be_undone_like_anything_else() -> None:
 def test_a_reset_of_a_session_that_was_never_compacted_changes_nothing() -> None:
     session = Lowwater(model="model-nobody-knows").session()
     session.append(MESSAGES)
-    session.reset()
+    internals(session).reset()
     assert session.view() == MESSAGES
     assert session.checkpoints() == []
 

@@ -16,6 +16,7 @@ from lowwater.cli.wording import ago, moment, on_one_line
 from lowwater.core.turns.rewind import Checkpoint
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput
+from lowwater.session.internals import internals
 from lowwater.session.session import Session
 
 
@@ -44,7 +45,8 @@ def checkpoints(
         found = session.checkpoints()
         if json:
             listed = [{"number": number, **asdict(each)} for number, each in enumerate(found, start=1)]
-            view = {"tokens": session.ledger.view.tokens, "messages": len(session.ledger.view.items)}
+            shown = internals(session).ledger.view
+            view = {"tokens": shown.tokens, "messages": len(shown.items)}
             print_json({"session": session.name, "view": view, "checkpoints": listed})
         else:
             print_page(checkpoints_page(session, found, page_width()))
@@ -64,7 +66,7 @@ def checkpoint_named(session: Session, wanted: str) -> Checkpoint:
 
 def checkpoints_page(session: Session, found: Sequence[Checkpoint], width: int) -> Iterator[Text | Table]:
     """Yield a line for each checkpoint."""
-    now, view = time.time(), session.ledger.view
+    now, view = time.time(), internals(session).ledger.view
     said = f"{counted(len(found), 'checkpoint')}; the view now has {view.tokens:,} tokens in {len(view.items):,} messages"
     yield Text.assemble((on_one_line(session.name, 200), "bold"), f" · {said}")
     if not found:

@@ -41,6 +41,7 @@ from lowwater.core.view import join_neighbours, neighbours_to_join
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput, LowwaterError, StoreFailed, UnknownFormat, UnreadableFile
 from lowwater.protocols import Store
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 
 # export
@@ -328,7 +329,7 @@ def _keep_conversation(store: Store, file: str, conversation: Conversation, wish
     library = Lowwater(model=model, store=store)
     _make_room(store, name, force=wish.force)
     try:
-        library.session(name, title=wish.title, source=SOURCE).sync_messages(
+        internals(library.session(name, title=wish.title, source=SOURCE)).sync_messages(
             [message.wire.raw for message in conversation.messages if message.wire is not None],
             system=Raw(conversation.system) if conversation.system else None,
             tools=Raw(conversation.tools) if conversation.tools else None,

@@ -1,4 +1,4 @@
-"""The policies with a fixed trigger (`threshold`, also called `summary-only`, `prune-naive`, `runway`, `hermes-classic`), and how every policy picks proposals."""
+"""The policies with a fixed trigger (`threshold`, `prune-naive`, `runway`, `hermes-classic`), and how every policy picks proposals."""
 
 from collections.abc import Sequence
 from math import isfinite
@@ -202,7 +202,6 @@ def auto_threshold(
 
 POLICIES = (
     Policy(name="threshold", decide=threshold, preset=SEED, mechanisms=("summarize",)),
-    Policy(name="summary-only", decide=threshold, preset=SEED, mechanisms=("summarize",)),
     Policy(name="prune-naive", decide=prune_naive, preset=SEED),
     Policy(name="runway", decide=runway, preset=RUNWAY),
     Policy(name="hermes-classic", decide=hermes_classic, preset=CLASSIC),

@@ -1,6 +1,6 @@
 """Effects: what a turn needs from outside the core, as values; `session/turns.py` carries them out."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
@@ -47,13 +47,7 @@ class Announce(Struct, frozen=True, kw_only=True):
     ledger: Ledger
 
 
-class Perform(Struct, frozen=True, kw_only=True):
-    """Call something that may wait for a disk, and send its return value back."""
-
-    call: Callable[[], object]
-
-
-Effect = Summarize | Announce | Perform
+Effect = Summarize | Announce
 T = TypeVar("T")
 Steps = Generator[Effect, Any, T]
 """A turn as a generator: it yields effects and is sent their results; for a Summarize that is a SummaryOutcome."""

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import fields, replace
 
-from lowwater.core.stored_form import FORM, stored_as, stored_names
+from lowwater.core.stored_form import FORM, FORMER_POLICIES, stored_as, stored_names
 from lowwater.core.turns.state import State
 from lowwater.errors import NewerSchema
 
@@ -103,6 +103,8 @@ def _refuse_newer(form: int) -> None:
 def _replaced(state: State, values: dict[str, Any]) -> State:
     if values.get("route") == state.route.storable():
         values["route"] = state.route  # whoever opens it knows the whole URL
+    if (policy := values.get("policy", "")) in FORMER_POLICIES:
+        values["policy"] = FORMER_POLICIES[policy]
     return replace(state, **values)
 
 

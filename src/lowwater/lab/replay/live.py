@@ -26,6 +26,7 @@ from lowwater.observe.sinks import MemorySink
 from lowwater.protocols import Tokenizer
 from lowwater.session.dependencies import ManualClock
 from lowwater.session.factories import counter_for
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.settings import OutputSettings, Settings
 
@@ -119,9 +120,11 @@ class _EngineReplay:
         known = len(self._sink.events)
         self._session.prepare(system=self._system(turn), offers_recall=self._run.offers_recall)
         events = [event for _, event in self._sink.events[known:] if isinstance(event, Compaction)]
-        usage = self._billed(turn, replace(self._session.expected_usage(), output=self._run.outputs[turn]))
+        usage = self._billed(
+            turn, replace(internals(self._session).expected_usage, output=self._run.outputs[turn])
+        )
         asked = sum(self._asked(turn, event) for event in events)
-        ledger, scale = self._session.ledger, self._session.scale
+        ledger, scale = internals(self._session).ledger, internals(self._session).scale
         self._rows.calls.append(
             CallResult(
                 usage=usage,
@@ -176,7 +179,7 @@ class _EngineReplay:
 
     def _rework(self, ledger: Ledger, prompt: int) -> int:
         """Return the cost of the recalls that this call needs; a recalled result stays in the tail for a while."""
-        found, scale = self._scorer.at(ledger, self._search), self._session.scale
+        found, scale = self._scorer.at(ledger, self._search), internals(self._session).scale
         self._rows.found += found
         cost, whole = 0, round(ledger.view.original_tokens * scale)
         for number, tokens in _lost(found).items():
