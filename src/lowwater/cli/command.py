@@ -234,10 +234,16 @@ def _flag(setting: Setting, *, hidden: bool) -> object:
         metavar="" if switch else _metavar(setting),
         show_default=False,
         hidden=hidden,
-        rich_help_panel="Settings: expert" if setting.is_expert else "Settings",
+        rich_help_panel=_panel(setting, switch=switch),
         autocompletion=lambda: list(setting.choices),
     )
     return Annotated[bool | None, option] if switch else Annotated[str | None, option]
+
+
+def _panel(setting: Setting, *, switch: bool) -> str:
+    """Return the panel that lists a flag; each aligns its own columns, so that long flags take no room from others."""
+    kind = "switches" if switch else setting.section or "fallbacks"
+    return f"Settings for experts: {kind}" if setting.is_expert else f"Settings: {kind}"
 
 
 def _help(setting: Setting) -> str:
