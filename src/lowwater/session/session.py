@@ -309,7 +309,13 @@ class Session(SessionHistory):
         decision, state = self.decision, self._shared.state
         if decision is None:
             return "Nothing was decided yet: call prepare first."
-        return explain(decision, scale=self.scale, candidates=state.candidates, rejected=state.rejected)
+        return explain(
+            decision,
+            scale=self.scale,
+            candidates=state.candidates,
+            rejected=state.rejected,
+            mechanisms=self._shared.setup.mechanisms,
+        )
 
     def last_compaction(self) -> Compaction | None:
         """Return the newest compaction, or None if there was none."""
