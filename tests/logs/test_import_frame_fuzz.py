@@ -52,6 +52,7 @@ class Any:
     """Reads every file as one format, recognised or not."""
 
     name = "any"
+    order = 0
 
     def __init__(self, format):
         self._format = format

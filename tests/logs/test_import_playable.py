@@ -135,6 +135,7 @@ class Faulty:
     """A format whose reader has a defect."""
 
     name = "faulty"
+    order = 0
 
     def recognises(self, head, path):
         return True

@@ -17,7 +17,7 @@ from lowwater.core.formats.codec import decode_messages, encode_messages
 from lowwater.core.ledger import Ledger
 from lowwater.core.mechanisms.edits import edit, offer_edits
 from lowwater.core.mechanisms.mechanism import EditContext, Mechanism, ProposalRequest, Zones, survey
-from lowwater.core.mechanisms.registry import apply_checked, places_in, propose, propose_plugin_edits
+from lowwater.core.mechanisms.registry import apply_checked, places_in, propose, propose_edits
 from lowwater.core.messages import AnyPart, Format, Message, Text, ToolCall, ToolResult, unpaired
 from lowwater.core.proposals import Proposal, Target
 from lowwater.core.view import Edited, Item, shown_parts, view_items
@@ -156,7 +156,7 @@ def test_rent_or_buy_buys_it_by_its_price_with_what_it_may_lose(tmp_path: Path) 
         assert event is not None
         assert (event.mechanisms, event.because.code) == ((name,), "free-now")
         told = session.explain()
-        assert f"On sale: placeholders for {name}" in told
+        assert "On sale: placeholders for long arguments" in told
         assert ("expected rework" in told) is loses
 
 
@@ -220,7 +220,7 @@ def test_a_proposal_that_loses_targets_removes_that_much_less() -> None:
     question = question_with(GREEDY)
     zones = survey(question).zones
     whole = claim_results(question.items, zones, question.context)
-    (kept,) = propose_plugin_edits((GREEDY,), question.items, zones, question.context)
+    kept = propose_edits(question, zones)[0]
     assert whole is not None
     assert 0 < kept.removes < whole.removes
     assert kept.first_changed >= zones.head
@@ -266,7 +266,7 @@ def _grows(items: Sequence[Item], proposal: Proposal, how: EditContext) -> list[
 )
 def test_what_breaks_the_rules_is_not_done(apply: Any) -> None:
     question = question_with(GREEDY)
-    (proposal,) = propose_plugin_edits((GREEDY,), question.items, survey(question).zones, making())
+    proposal = propose_edits(question, survey(question).zones)[0]
     items = list(question.items)
     assert apply_checked(replace(GREEDY, apply=apply), items, proposal, making()) == items
     assert apply_checked(GREEDY, items, proposal, making()) != items

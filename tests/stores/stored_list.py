@@ -15,18 +15,8 @@ from lowwater.core.decisions import CODES
 from lowwater.core.entries import Entry, ViewItem
 from lowwater.core.events import Event, TurnRecord
 from lowwater.core.limits import LEVELS
-from lowwater.core.mechanisms import (
-    condense,
-    dedupe,
-    elide,
-    images,
-    native,
-    reasoning,
-    registry,
-    summarize,
-    truncate,
-)
-from lowwater.core.mechanisms.mechanism import SQUEEZE
+from lowwater.core.mechanisms import native
+from lowwater.core.mechanisms.registry import MECHANISMS
 from lowwater.core.messages import Message
 from lowwater.core.policies.registry import POLICIES
 from lowwater.core.stored import About
@@ -53,16 +43,9 @@ ROOTS: dict[str, Any] = {
 
 WORDS: dict[str, tuple[str, ...]] = {
     "mechanisms": (
-        *(
-            dedupe.NAME,
-            elide.NAME,
-            reasoning.NAME,
-            images.NAME,
-            truncate.NAME,
-            SQUEEZE,
-            summarize.NAME,
-        ),
-        *(condense.LEAF, condense.CONDENSE, native.NAME, native.AS_TEXT, registry.EVERYTHING, arrival.REPEAT),
+        *MECHANISMS,
+        native.AS_TEXT,
+        arrival.REPEAT,
     ),
     "reason codes": CODES,
     "verdict codes": get_args(VerdictCode),

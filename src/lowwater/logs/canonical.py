@@ -55,6 +55,7 @@ class Canonical:
     """Reads one session after each header."""
 
     name = "canonical"
+    order = 50
 
     def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
         """Return whether the first line is a header."""
@@ -140,3 +141,6 @@ def _usage(file: RecordedFile, line: FileLine, raw: bytes) -> Usage | None:
         cache_write=told.cacheWrite or 0,
         output=told.output or 0,
     )
+
+
+FORMATS = (Canonical(),)

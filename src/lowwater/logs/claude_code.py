@@ -575,6 +575,7 @@ class ClaudeCode:
     """Reads sessions with their forks, and sub-agents as separate sessions."""
 
     name = "claude-code"
+    order = 10
 
     def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
         """Return whether one of the first lines has Claude Code's fields."""
@@ -627,3 +628,6 @@ def _recording(
         yield branch.sharing.related(recording, parent=session, relation="subagent")
     else:
         yield branch.sharing.related(recording)
+
+
+FORMATS = (ClaudeCode(),)

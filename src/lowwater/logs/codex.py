@@ -273,6 +273,7 @@ class Codex:
     """Reads one rollout per file; sub-agents and forks have their own files, which begin with a copy."""
 
     name = "codex"
+    order = 20
 
     def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
         """Return whether the lines have Codex's envelope, or the first line is that of an older rollout without one."""
@@ -445,3 +446,6 @@ def _parent(meta: _Meta) -> str:
         spawn = read_json(subagent, _Subagent).thread_spawn if subagent[:1] == b"{" else None
         spawned = spawned or (spawn.parent_thread_id if spawn else None)
     return spawned or meta.forked_from_id or ""
+
+
+FORMATS = (Codex(),)

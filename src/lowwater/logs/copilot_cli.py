@@ -160,6 +160,7 @@ class CopilotCli:
     """Reads one session per file; its sub-agents are in the same stream."""
 
     name = "copilot-cli"
+    order = 30
 
     def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
         """Return whether a line has the envelope of events, with a dot in its type."""
@@ -305,3 +306,6 @@ def _result(session: ChatSession, data: _Data, number: int, at: float | None) ->
         text = text_of_content(data.result)
     result = GatheredResult(content=text, where=number, at=at, is_error=data.success is False)
     session.result(data.toolCallId or "", result)
+
+
+FORMATS = (CopilotCli(),)

@@ -433,11 +433,16 @@ _MAX_HEAD_OBJECTS = 50
 
 
 class LogFormat(Protocol):
-    """A format of recorded sessions."""
+    """A format of recorded sessions; a file of this folder that has `FORMATS` adds them, and nothing else has to know about it."""
 
     @property
     def name(self) -> str:
         """Its name, for people."""
+        ...
+
+    @property
+    def order(self) -> int:
+        """The lower, the earlier it is asked; the particular formats come before the general ones."""
         ...
 
     def recognises(self, head: bytes, path: Path, /) -> bool:

@@ -162,6 +162,7 @@ class GeminiCli:
     """Reads one session per file; those of sub-agents are in a folder named after their parent."""
 
     name = "gemini-cli"
+    order = 40
 
     def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
         """Return whether the object around the messages, or the line before them, has Gemini CLI's fields."""
@@ -280,3 +281,6 @@ def _is_whole(data: bytes) -> bool:
     except BadInput:
         return False
     return True
+
+
+FORMATS = (GeminiCli(),)

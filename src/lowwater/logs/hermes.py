@@ -281,6 +281,7 @@ class Hermes:
     """Reads all sessions of a database, one lineage in memory at a time."""
 
     name = "hermes"
+    order = 70
 
     def recognises(self, head: bytes, path: Path) -> bool:
         """Return whether the tables are those of Hermes."""
@@ -420,3 +421,6 @@ def _system(database: Database, lineage: Sequence[HermesSession]) -> bytes:
         return write_json(prompt) if prompt else b""
     except BadInput:
         return b""
+
+
+FORMATS = (Hermes(),)

@@ -1,44 +1,30 @@
-"""The known formats of recordings, and reading all recordings in files and folders."""
+"""The registry of the formats of recordings, and reading all recordings in files and folders."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from stat import S_ISDIR, S_ISREG
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater import logs
 from lowwater.errors import LowwaterError, defect
-from lowwater.logs.canonical import Canonical
-from lowwater.logs.claude_code import ClaudeCode
-from lowwater.logs.codex import Codex
-from lowwater.logs.copilot_cli import CopilotCli
 from lowwater.logs.files import CallOwners, LogFormat, RecordedFile, detect_log_format
-from lowwater.logs.gemini_cli import GeminiCli
-from lowwater.logs.hermes import Hermes
-from lowwater.logs.message_lists import MessageLists
-from lowwater.logs.opencode import OpenCodeDatabase, OpenCodeFiles
-from lowwater.logs.own_exports import OwnExports
 from lowwater.logs.recording import BrokenLine, Recording
 from lowwater.logs.recording_builder import playable
-from lowwater.logs.request_logs import RequestLogs
-from lowwater.logs.swe_agent import SweAgent
 
-# In this order: the first format that recognises a file reads it, and the last one recognises most.
-FORMATS: tuple[LogFormat, ...] = (
-    ClaudeCode(),
-    Codex(),
-    CopilotCli(),
-    GeminiCli(),
-    Canonical(),
-    OwnExports(),
-    Hermes(),
-    OpenCodeDatabase(),
-    OpenCodeFiles(),
-    SweAgent(),
-    RequestLogs(),
-    MessageLists(),
-)
+
+def _found() -> Iterator[LogFormat]:
+    for module in iter_modules(logs.__path__, f"{logs.__name__}."):
+        if module.name != __name__:
+            yield from getattr(import_module(module.name), "FORMATS", ())
+
+
+FORMATS = tuple(sorted(_found(), key=lambda format: (format.order, format.name)))
+"""What the files of this folder offer, in order: the first format that recognises a file reads it, and the last one recognises most."""
 _STEP = 4 << 20
 
 

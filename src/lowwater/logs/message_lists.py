@@ -58,6 +58,7 @@ class MessageLists:
     """Reads lists of messages; the last format to be tried, because files of other formats contain messages, too."""
 
     name = "message-list"
+    order = 120
 
     def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
         """Return whether the file begins with messages, lists of messages, or objects with such a list."""
@@ -222,3 +223,6 @@ def _text(told: object) -> str:
 
 def _value(raw: Raw) -> bytes:
     return b"" if bytes(raw) == b"null" else bytes(raw)
+
+
+FORMATS = (MessageLists(),)

@@ -374,6 +374,7 @@ class OpenCodeFiles:
     """A session's file, with its messages and parts in the folders beside it, or an exported session."""
 
     name = _AGENT
+    order = 90
 
     def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
         """Return whether the ids are those of OpenCode."""
@@ -399,6 +400,7 @@ class OpenCodeDatabase:
     """All sessions of a database, one in memory at a time."""
 
     name = _AGENT
+    order = 80
 
     def recognises(self, head: bytes, path: Path) -> bool:
         """Return whether the tables are those of OpenCode."""
@@ -547,3 +549,6 @@ def _text(told: object) -> str:
 def _bytes(told: object) -> bytes:
     text = told.encode(errors="replace") if isinstance(told, str) else b""
     return without_lone_surrogates(text) if b"\\u" in text else text
+
+
+FORMATS = (OpenCodeDatabase(), OpenCodeFiles())

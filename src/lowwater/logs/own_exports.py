@@ -35,6 +35,7 @@ class OwnExports:
     """Reads one whole session per file."""
 
     name = "lowwater"
+    order = 60
 
     def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
         """Return whether the first line has the mark."""
@@ -115,3 +116,6 @@ class _Gathered:
         index = waiting.popleft()
         call = RecordedCall(model=record.model, usage=record.usage)
         self._messages[index] = replace(self._messages[index], call=call)
+
+
+FORMATS = (OwnExports(),)

@@ -385,6 +385,7 @@ class RequestLogs:
     """Reads one log per file; consecutive requests that extend each other are one session."""
 
     name = AGENT
+    order = 110
 
     def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
         """Return whether one of the first lines, or the first item, is an exchange."""
@@ -493,3 +494,6 @@ def _model(raw: bytes) -> str:
         return read_json(raw, str)
     except BadInput:
         return ""
+
+
+FORMATS = (RequestLogs(),)

@@ -85,6 +85,7 @@ class SweAgent:
     """Reads one trajectory per file; each further agent in it is a session of its own."""
 
     name = "swe-agent"
+    order = 100
 
     def recognises(self, head: bytes, path: Path) -> bool:  # noqa: ARG002  # the content is enough
         """Return whether the beginning of the object has the fields of a trajectory."""
@@ -202,3 +203,6 @@ def _read(raw: bytes, otherwise: T) -> T:
         return read_json(raw, type(otherwise))
     except BadInput:
         return otherwise
+
+
+FORMATS = (SweAgent(),)

@@ -174,7 +174,13 @@ class SessionInternals:
         decision, state = self.decision, self.shared.state
         if decision is None:
             return "Nothing was decided yet: call prepare first."
-        return explain(decision, scale=self.scale, candidates=state.candidates, rejected=state.rejected)
+        return explain(
+            decision,
+            scale=self.scale,
+            candidates=state.candidates,
+            rejected=state.rejected,
+            mechanisms=self.shared.setup.mechanisms,
+        )
 
     def expand(self, handle: str) -> "Expansion":
         """Return what a summary or a range of messages, named by a handle such as `lw:12-408`, was made of: one level down."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from msgspec.structs import replace
 
 from lowwater.core.mechanisms.mechanism import Mechanism
-from lowwater.core.policies.explanations import STEPS
 from lowwater.core.policies.policy import Policy
 from lowwater.core.policies.registry import POLICIES, policy_named
 from lowwater.errors import BadSetting, LowwaterError
@@ -81,7 +80,9 @@ def mechanisms_of(names: Sequence[str]) -> tuple[Mechanism, ...]:
 
 
 def _mechanism(name: str) -> Mechanism:
-    if name in STEPS:
+    from lowwater.core.mechanisms.registry import MECHANISMS  # noqa: PLC0415 - it imports every mechanism
+
+    if name in MECHANISMS:
         raise BadSetting(f"{name} is one of Lowwater's own mechanisms, which are always asked: leave it out")
     found = _loaded("mechanism", name)
     if found is None:
@@ -92,11 +93,13 @@ def _mechanism(name: str) -> Mechanism:
             name,
             f"is a {type(found).__name__} and not a lowwater.core.mechanisms.registry.Mechanism",
         )
-    if not 0 <= found.loses <= 1:
+    if not callable(found.loses) and not 0 <= found.loses <= 1:
         raise _unfit("mechanism", name, f"says that it loses {found.loses}, which is no share from 0 to 1")
     return replace(
         found,
         name=name,
+        reach="middle",
+        shares_parts=False,
         propose=_named_if_it_fails("mechanism", name, found.propose),
         apply=_named_if_it_fails("mechanism", name, found.apply),
     )

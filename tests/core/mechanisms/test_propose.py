@@ -3,13 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
-from lowwater.core.limits import derive_limits
 from lowwater.core.mechanisms.mechanism import survey
-from lowwater.core.mechanisms.registry import propose, wall_limit
+from lowwater.core.mechanisms.registry import propose
 from lowwater.core.messages import Text
 from lowwater.core.policies.policy import OWN, RUNWAY
 from lowwater.core.view import Item, Original, Summary
-from lowwater.settings import CompressionSettings
 from lowwater.testing.views import PICTURE, Script, asked, lines, size
 from tests.generated import generate_session
 
@@ -78,8 +76,7 @@ def test_sizes_are_scaled_to_the_models_tokens() -> None:
     twice = replace(asked(items, tail=8_000), scale=2.0)
     assert survey(twice).zones.tail >= survey(asked(items, tail=8_000)).zones.tail
     assert survey(twice).zones == survey(asked(items, tail=4_000)).zones
-    limits = derive_limits(128_000, CompressionSettings())
-    assert wall_limit(limits, 2.0) == wall_limit(limits, 1.0) // 2
+    assert twice.longest_result == replace(twice, scale=1.0).longest_result // 2
 
 
 @pytest.mark.parametrize("scale", [float("nan"), float("inf"), 0.0, -1.0])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lowwater.core.mechanisms import registry, summarize
+from lowwater.core.mechanisms import summarize
 from lowwater.core.mechanisms.spans import replace_span
 from lowwater.core.messages import Span
 from lowwater.core.view import Item, Original, Summary
@@ -65,7 +65,7 @@ def test_what_is_offered_is_priced_by_the_length_to_be_expected_and_may_be_longe
     wanted = asked(items)
     may_be = offer_of(summarize.NAME, wanted)
     assert may_be is not None
-    expected = registry.propose_summaries(wanted)[0]
+    expected = summarize.propose_priced(wanted)[0]
     assert expected.span == may_be.span
     assert expected.removes - may_be.removes == wanted.counted(wanted.limits.summary) - 3_000 > 0
 

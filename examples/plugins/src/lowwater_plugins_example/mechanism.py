@@ -84,4 +84,6 @@ MECHANISM = Mechanism(
     propose=propose,
     apply=apply,
     loses=0.3,  # not measured; the value of `images`, because a file can be read again, too
+    label="long arguments",
+    sentence="Cut long texts out of the arguments of old tool calls",
 )

@@ -14,9 +14,6 @@ from lowwater.core.stored import Account
 WITHOUT_MODEL = frozenset({"extractive", "marker"})
 """The summarizers that call no model."""
 
-_WRITING = frozenset({"summarize", "summarize_all", "leaf", "condense"})
-"""The mechanisms that write a summary."""
-
 _WITH_SUMMARY = frozenset({"summary", "condense"})
 
 _BY_SPLIT = "compression"
@@ -88,7 +85,10 @@ def cadence(accounts: Sequence[Account]) -> Cadence:
 
 def summaries_in(event: Compaction) -> int:
     """Return how many summaries an event put in place."""
-    return sum(phase.mechanism in _WRITING for phase in event.phases) or int(event.mode in _WITH_SUMMARY)
+    from lowwater.core.mechanisms.registry import SUMMARIES  # noqa: PLC0415 - it imports every mechanism
+
+    written = [name for name, mechanism in SUMMARIES.items() if not mechanism.by_provider]
+    return sum(phase.mechanism in written for phase in event.phases) or int(event.mode in _WITH_SUMMARY)
 
 
 def _intervals(account: Account) -> list[int]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
 
-from lowwater.core.mechanisms.mechanism import Zones
+from lowwater.core.mechanisms.mechanism import ProposalRequest, SummaryMechanism, Zones
 from lowwater.core.mechanisms.spans import offer_span
 from lowwater.core.messages import Span
 from lowwater.core.proposals import Proposal
@@ -62,3 +62,39 @@ def _runs(items: Sequence[Item], zones: Zones, *, by_depth: bool) -> Iterator[Sp
         if depth:
             run = list(indexes)
             yield Span(start=run[0], stop=run[-1] + 1)
+
+
+def _leaf(request: ProposalRequest, zones: Zones) -> Proposal | None:
+    leaf = request.settings.leaf
+    chunk, target = request.counted(leaf.leaf_chunk_tokens), request.counted(leaf.leaf_target_tokens)
+    return propose_leaf(request.items, zones, chunk=chunk, target=target)
+
+
+def _condense(request: ProposalRequest, zones: Zones) -> Proposal | None:
+    target = request.counted(request.settings.leaf.leaf_target_tokens)
+    return propose_condense(request.items, zones, target=target)
+
+
+def _budget(request: ProposalRequest, _: Sequence[Item]) -> int:
+    return request.settings.leaf.leaf_target_tokens
+
+
+MECHANISMS = (
+    SummaryMechanism(
+        name=LEAF,
+        propose=_leaf,
+        budget=_budget,
+        sentence="Replace the oldest messages that were never summarised by a summary",
+        order=20,
+        in_passes=True,
+    ),
+    SummaryMechanism(
+        name=CONDENSE,
+        propose=_condense,
+        budget=_budget,
+        sentence="Merge several summaries into one",
+        order=30,
+        in_passes=True,
+        merges=True,
+    ),
+)

@@ -1,11 +1,12 @@
 """`elide`: old tool results are replaced by placeholders that say what was there and how to get it back."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from lowwater.core.mechanisms.edits import edit_if_smaller, offer_edits
-from lowwater.core.mechanisms.mechanism import EditContext
+from lowwater.core.mechanisms.mechanism import EditContext, Mechanism, Zones
 from lowwater.core.mechanisms.placeholder import FRAME_SHARE, placeholder
 from lowwater.core.mechanisms.results import ShownResult, calls_in, result_text, results_in
+from lowwater.core.mechanisms.reuse import spared
 from lowwater.core.proposals import Proposal, Target
 from lowwater.core.references import NAME as NAMES
 from lowwater.core.view import Item
@@ -15,16 +16,27 @@ _LINE, _SHORT_LINE = 45, 25
 """Tokens of a plain placeholder, and of the line above a digest."""
 
 
-def propose(items: Sequence[Item], results: Iterable[ShownResult], context: EditContext) -> Proposal | None:
-    """Propose to replace those of `results` that are longer than the limit."""
-    long = [result for result in results if len(result.text) > context.preset.elide_limit_chars]
+_LOSES, _LOSES_WITHOUT_DIGEST = 0.15, 0.8
+"""The shares of later uses that a placeholder with and without a digest no longer serves (measured: `make bench-recall`)."""
+
+
+def propose(items: Sequence[Item], zones: Zones, context: EditContext) -> Proposal | None:
+    """Propose to replace long results in the middle, except the most valuable ones and those of never-prune tools."""
+    stays = context.taken | spared(items, zones, context)
+    long = [
+        result
+        for result in context.results
+        if result.item in zones.middle
+        and result.place not in stays
+        and len(result.text) > context.preset.elide_limit_chars
+    ]
     targets = [Target(item=result.item, path=result.path, tokens=result.tokens) for result in long]
     return offer_edits(NAME, items, targets, left=sum(_expected_size(result, context) for result in long))
 
 
 def apply(items: Sequence[Item], proposal: Proposal, context: EditContext) -> list[Item]:
     """Return the items with the proposal's results replaced, each only if its placeholder is smaller."""
-    plain = context.preset.plain_placeholders or context.digest_ratio <= 0
+    plain = _is_plain(context)
     known = frozenset[str]() if plain else _names_in_talk(items)
     return replace_results(
         items, proposal, context, lambda result: _placeholder(result, context, known, plain=plain)
@@ -45,9 +57,18 @@ def replace_results(
     return replaced
 
 
+def _is_plain(context: EditContext) -> bool:
+    """Return whether placeholders have one line, without a digest."""
+    return context.preset.plain_placeholders or context.digest_ratio <= 0
+
+
+def _share_lost(context: EditContext) -> float:
+    return _LOSES_WITHOUT_DIGEST if _is_plain(context) else _LOSES
+
+
 def _expected_size(result: ShownResult, context: EditContext) -> int:
     """Return about how many tokens the placeholder of a result will have."""
-    if context.preset.plain_placeholders or context.digest_ratio <= 0:
+    if _is_plain(context):
         return min(result.tokens, _LINE)
     return min(result.tokens, max(_SHORT_LINE, int(result.tokens * (context.digest_ratio + FRAME_SHARE))))
 
@@ -72,3 +93,17 @@ def _placeholder(result: ShownResult, context: EditContext, known: frozenset[str
         plain=plain,
         tokens=result.tokens if plain else None,
     )
+
+
+MECHANISMS = (
+    Mechanism(
+        name=NAME,
+        propose=propose,
+        apply=apply,
+        loses=_share_lost,
+        label="old results",
+        sentence="Put short placeholders in place of old tool results",
+        order=20,
+        shares_parts=True,
+    ),
+)

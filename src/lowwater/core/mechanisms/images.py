@@ -1,12 +1,13 @@
 """`images`: old images and documents are replaced by a line that says what was there, to save tokens and bytes."""
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from lowwater.core.entries import Edit
 from lowwater.core.mechanisms.edits import edit_if_smaller, newest_user, offer_edits
-from lowwater.core.mechanisms.mechanism import EditContext, Zones
+from lowwater.core.mechanisms.mechanism import EditContext, Mechanism, Zones, smallest_tail
 from lowwater.core.mechanisms.placeholder import way_back
-from lowwater.core.mechanisms.results import PartPlace, is_picture, tokens_of_parts, weight_of
+from lowwater.core.mechanisms.results import is_picture, tokens_of_parts, weight_of
+from lowwater.core.mechanisms.reuse import spared
 from lowwater.core.messages import Document, Image, Text, ToolResult
 from lowwater.core.proposals import Proposal, Target
 from lowwater.core.view import Item, Summary, shown_parts
@@ -16,16 +17,20 @@ _LINE = 25
 """Tokens of the line that replaces an image."""
 
 
-def propose(items: Sequence[Item], zones: Zones, *, spare: Container[PartPlace]) -> Proposal | None:
-    """Propose to replace images and non-text documents in the middle, in messages and in tool results except those to `spare`.
+def propose(items: Sequence[Item], zones: Zones, context: EditContext) -> Proposal | None:
+    """Propose to replace images and non-text documents in the middle, except those in tool results that pruning leaves alone.
 
-    Images in the user's newest message stay.
+    Images in the user's newest message stay. If the request has too many bytes, those between the middle and the newest
+    exchange go as well.
     """
     newest = newest_user(items)
+    reached = smallest_tail(items, zones) if context.too_large else zones
+    found = targets(items, reached.middle)
+    stays = spared(items, zones, context) if found else frozenset()
     found = [
         target
-        for target in targets(items, zones.middle)
-        if not (target.item == newest if len(target.path) == 1 else (target.item, target.path[:1]) in spare)
+        for target in found
+        if not (target.item == newest if len(target.path) == 1 else (target.item, target.path[:1]) in stays)
     ]
     return offer_edits(NAME, items, found, left=sum(min(target.tokens, _LINE) for target in found))
 
@@ -79,3 +84,17 @@ def _line(part: Image | Document, number: int, context: EditContext) -> str:
     what = f"{part.kind} · {part.media_type}" if part.media_type else part.kind
     back = way_back(number, None, offers_recall=context.offers_recall)
     return f"[{what} · {size} elided · {back}]"
+
+
+MECHANISMS = (
+    Mechanism(
+        name=NAME,
+        propose=propose,
+        apply=apply,
+        loses=0.3,
+        label="old images",
+        sentence="Put placeholders in place of old images",
+        order=40,
+        shares_parts=True,
+    ),
+)

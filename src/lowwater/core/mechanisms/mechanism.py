@@ -2,9 +2,10 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from lowwater.core.decisions import unscaled
 from lowwater.core.limits import Limits
@@ -14,14 +15,12 @@ from lowwater.core.view import Item, Summary
 from lowwater.protocols import Tokenizer
 from lowwater.settings import Settings
 
-SQUEEZE = "squeeze"
-"""The mechanism that shortens whatever is left at the wall, except the users' words."""
-MIDDLE_EDITS = ("dedupe", "elide", "reasoning", "images")
-"""Our mechanisms that edit parts of the middle, in the order in which they are carried out."""
-PRUNING = (*MIDDLE_EDITS, "shorten")
-"""Edits, which take no model call. `shorten` also reaches outputs in head and tail, so it is proposed only at the wall or a ceiling."""
-INTO_TAIL = frozenset({"shorten", "summarize_all", SQUEEZE})
-"""Mechanisms that change the protected head or tail; proposed only if the prompt does not fit."""
+if TYPE_CHECKING:
+    from lowwater.core.mechanisms.results import PartPlace, ShownResult
+
+Reach = Literal["middle", "everywhere", "last-resort"]
+"""Where a mechanism may change something: between the protected head and tail; in these too, if the prompt does not fit; or
+in whatever is left when everything else was not enough, until the prompt fits."""
 
 
 class Zones(Struct, frozen=True, kw_only=True):
@@ -102,6 +101,16 @@ class EditContext(Struct, frozen=True, kw_only=True):
     """The request offers the model a recall tool."""
     redact: bool = True
     """Secrets are removed from summaries."""
+    protected_tokens: int = 0
+    """How many tokens of tool output in the middle pruning leaves alone."""
+    longest_result: int = 0
+    """How long a tool result may be if the prompt does not fit."""
+    too_large: bool = False
+    """The request has more bytes than its provider accepts: images in the tail may be removed too."""
+    results: "tuple[ShownResult, ...]" = ()
+    """The tool results of the view, except placeholders; given to `propose` only."""
+    taken: "frozenset[PartPlace]" = frozenset()
+    """The parts that mechanisms asked earlier offer to replace; given to `propose` only."""
 
 
 Propose = Callable[[Sequence[Item], Zones, EditContext], Proposal | None]
@@ -109,17 +118,31 @@ Apply = Callable[[Sequence[Item], Proposal, EditContext], Sequence[Item]]
 
 
 class Mechanism(Struct, frozen=True, kw_only=True):
-    """A plugin's way to edit parts of the middle of a view; it takes no model call.
+    """A way to edit parts of a view, ours or a plugin's; it takes no model call.
 
     `propose` says which parts could be replaced. `apply` replaces those that were chosen, perhaps only some of them. Both must
-    be pure functions of their arguments.
+    be pure functions of their arguments. A file of this folder that has `MECHANISMS` adds them; nothing else has to know about it.
     """
 
     name: str
     propose: Propose
     apply: Apply
-    loses: float
+    loses: float | Callable[[EditContext], float]
     """The share of later uses of a replaced part that its replacement no longer serves: 0 if nothing useful is lost, 1 if all is."""
+    label: str = ""
+    """What it replaces, as in "placeholders for old images"; its name if empty."""
+    sentence: str = ""
+    """What it does, as a step of a plan; its name if empty."""
+    reach: Reach = "middle"
+    order: int = 0
+    """The lower, the earlier it is asked and carried out; plugins' are asked first."""
+    shares_parts: bool = False
+    """Mechanisms that are asked later may edit the same parts too, as `images` does in a result whose text `elide` replaces.
+    They see in `EditContext.taken` what is offered already. Of parts that are not shared, they cannot offer anything."""
+
+    def share_lost(self, context: EditContext) -> float:
+        """Return the share of later uses that is lost, given how the view is edited."""
+        return self.loses(context) if callable(self.loses) else self.loses
 
 
 class Offers(Struct, frozen=True, kw_only=True):
@@ -141,7 +164,7 @@ class ProposalRequest(Struct, frozen=True, kw_only=True):
     scale: float = 1.0
     system_in_preamble: bool = False
     mechanisms: tuple[Mechanism, ...] = ()
-    """Plugins' mechanisms; they are asked before ours."""
+    """Plugins' mechanisms."""
     must_fit: bool = False
     """The prompt does not fit: head, tail and the newest exchange may be shortened too."""
     too_large: bool = False
@@ -152,6 +175,41 @@ class ProposalRequest(Struct, frozen=True, kw_only=True):
     def counted(self, tokens: int) -> int:
         """Return a number of the model's tokens in counted tokens."""
         return unscaled(tokens, self.scale)
+
+    @property
+    def longest_result(self) -> int:
+        """The largest tool result, in counted tokens, that stays whole when the prompt does not fit."""
+        return max(500, unscaled(self.limits.most + 1, self.scale) // 8)
+
+    def edit_context(self) -> EditContext:
+        """Return the context with the sizes that follow from the limits."""
+        return replace(
+            self.context,
+            protected_tokens=self.counted(self.limits.protected_tool_output),
+            longest_result=self.longest_result,
+            too_large=self.too_large,
+        )
+
+
+class SummaryMechanism(Struct, frozen=True, kw_only=True):
+    """A way to replace whole messages by a summary; a policy that uses it has to name it."""
+
+    name: str
+    propose: Callable[[ProposalRequest, Zones], Proposal | None]
+    budget: Callable[[ProposalRequest, Sequence[Item]], int]
+    """How long the summary of these items may be, in tokens."""
+    sentence: str
+    """What it does, as a step of a plan."""
+    label: str = "a summary of the older messages"
+    """What replaces the messages."""
+    reach: Reach = "middle"
+    order: int = 0
+    in_passes: bool = False
+    """It summarises one chunk at a time, and can be repeated."""
+    merges: bool = False
+    """It makes one summary of several, one level deeper."""
+    by_provider: bool = False
+    """The provider writes an opaque block instead of a text, so it is proposed only to sessions whose provider can."""
 
 
 def survey(request: ProposalRequest) -> Offers:

@@ -8,7 +8,8 @@ of any summary.
 
 from collections.abc import Sequence
 
-from lowwater.core.mechanisms.mechanism import EditContext, Zones
+from lowwater.core.mechanisms import summarize
+from lowwater.core.mechanisms.mechanism import EditContext, ProposalRequest, SummaryMechanism, Zones
 from lowwater.core.mechanisms.spans import around_span, offer_span, replace_span
 from lowwater.core.messages import Span, message_text, message_with, newest_block
 from lowwater.core.proposals import Proposal
@@ -33,6 +34,11 @@ def propose(items: Sequence[Item], zones: Zones, *, block_tokens: int) -> Propos
     ):
         return None
     return offer_span(NAME, items, Span(start=0, stop=cut), block_tokens)
+
+
+def propose_block(request: ProposalRequest, zones: Zones) -> Proposal | None:
+    """Propose the same with a block of the length that a summary is expected to have."""
+    return propose(tuple(request.items), zones, block_tokens=summarize.expected(request, zones))
 
 
 def put_block(items: Sequence[Item], span: Span, block: bytes, context: EditContext) -> list[Item]:
@@ -101,3 +107,16 @@ def _is_absorbed(before: Sequence[Item]) -> bool:
     noted = any(isinstance(item, Summary) and BLOCK_FOLLOWS in item.message.text for item in before)
     users = [item for item in before if not isinstance(item, Summary)]
     return not users or (noted and len(users) == 1 and users[0].message.role == "user")
+
+
+MECHANISMS = (
+    SummaryMechanism(
+        name=NAME,
+        propose=propose_block,
+        budget=summarize.largest,
+        sentence="Have the provider compact everything before the protected end itself, into a signed block that goes first",
+        label="the provider's own compaction of the older messages",
+        order=50,
+        by_provider=True,
+    ),
+)

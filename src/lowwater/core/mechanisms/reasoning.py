@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from lowwater.core.entries import Edit
 from lowwater.core.mechanisms.edits import edit, edit_if_smaller, offer_edits, turn_start
-from lowwater.core.mechanisms.mechanism import EditContext, Zones
+from lowwater.core.mechanisms.mechanism import EditContext, Mechanism, Zones
 from lowwater.core.mechanisms.results import weight
 from lowwater.core.messages import AnyPart, Message, Text, Thinking
 from lowwater.core.proposals import Proposal, Target
@@ -18,7 +18,7 @@ NAME = "reasoning"
 LEFT_OUT = "[thinking left out]"
 
 
-def propose(items: Sequence[Item], zones: Zones) -> Proposal | None:
+def propose(items: Sequence[Item], zones: Zones, _: EditContext) -> Proposal | None:
     """Propose to drop the thinking in the middle, except what the running turn needs."""
     turn = turn_start(items)
     opening = next(
@@ -105,3 +105,17 @@ def _says_something(part: AnyPart) -> bool:
 
 def _is_anthropic(message: Message) -> bool:
     return message.wire is not None and message.wire.format == "anthropic"
+
+
+MECHANISMS = (
+    Mechanism(
+        name=NAME,
+        propose=propose,
+        apply=apply,
+        loses=0.0,
+        label="old reasoning",
+        sentence="Drop old reasoning",
+        order=30,
+        shares_parts=True,
+    ),
+)

@@ -20,6 +20,7 @@ from lowwater.core.messages import (
     ToolCall,
     ToolResult,
 )
+from lowwater.core.proposals import Preset
 from lowwater.core.tools import ToolClass, class_of
 from lowwater.core.view import Edited, Item, Original, Summary, shown_parts
 
@@ -114,6 +115,12 @@ def results_in(
                 )
             )
     return found
+
+
+def unprotected(results: Sequence[ShownResult], preset: Preset) -> list[ShownResult]:
+    """Return the results whose tools are not among the never-prune ones."""
+    spared = {tool for tool in {result.tool for result in results} if preset.protects(tool)}
+    return [result for result in results if result.tool not in spared]
 
 
 def calls_in(items: Iterable[Item]) -> dict[str, ToolCall]:

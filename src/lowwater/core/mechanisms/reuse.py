@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from math import exp, sqrt
 
-from lowwater.core.mechanisms.results import PartPlace, ShownResult, calls_in
+from lowwater.core.mechanisms.mechanism import EditContext, Zones
+from lowwater.core.mechanisms.results import PartPlace, ShownResult, calls_in, unprotected
 from lowwater.core.messages import ToolResult
 from lowwater.core.proposals import Preset
 from lowwater.core.tools import ToolClass, class_of
@@ -56,6 +57,18 @@ def chances_of_use(items: Sequence[Item]) -> list[float]:
         chances[index] = chance_of_use(kind, item.tokens * _CHARS_PER_TOKEN, after)
         after += item.message.role == "assistant"
     return chances
+
+
+def spared(items: Sequence[Item], zones: Zones, context: EditContext) -> frozenset[PartPlace]:
+    """Return the results in the middle that pruning leaves alone: those of never-prune tools, and the most valuable others."""
+    outputs = [
+        result
+        for result in context.results
+        if result.item in zones.middle and result.place not in context.taken
+    ]
+    prunable = unprotected(outputs, context.preset)
+    stays = protected(items, prunable, context.preset, tokens=context.protected_tokens)
+    return stays | ({result.place for result in outputs} - {result.place for result in prunable})
 
 
 def protected(

@@ -1,33 +1,101 @@
-"""`summarize`: the whole middle is replaced by one structured summary, which updates earlier ones."""
+"""`summarize`: the whole middle is replaced by one structured summary, which updates earlier ones.
+
+`summarize_all`, for prompts that do not fit, replaces all but the newest exchange and, if it is not too large, the head.
+"""
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from lowwater.core.mechanisms.edits import newest_user
-from lowwater.core.mechanisms.mechanism import Zones
+from lowwater.core.mechanisms.mechanism import (
+    ProposalRequest,
+    SummaryMechanism,
+    Zones,
+    smallest_head,
+    smallest_tail,
+    survey,
+)
 from lowwater.core.mechanisms.spans import offer_span
 from lowwater.core.messages import Span
 from lowwater.core.proposals import Proposal
 from lowwater.core.view import Item, Summary
 
 NAME = "summarize"
-
+EVERYTHING = "summarize_all"
+_SHARES = (1.0, 0.85, 0.7, 0.5)
+"""How much of the middle the summaries that are priced replace."""
 _USUAL = 3_000
 """Tokens that a model usually writes, whatever its limit: of 72 summaries in recorded sessions, the median is 2,709 and the 90th percentile 4,142."""
 
 
-def propose(
-    items: Sequence[Item], zones: Zones, *, ratio: float, least: int, most: int, name: str = NAME
-) -> Proposal | None:
+def propose(request: ProposalRequest, zones: Zones) -> Proposal | None:
+    """Propose to summarise the middle; it may become as long as the settings allow."""
+    return _propose(NAME, request, zones, most=request.counted(request.limits.summary))
+
+
+def propose_everything(request: ProposalRequest, zones: Zones) -> Proposal | None:
+    """Propose to summarise all but the newest exchange and, if it is not too large, the head."""
+    zones = smallest_tail(request.items, zones)
+    head = sum(item.tokens for item in request.items[: zones.head])
+    if head > 2 * request.longest_result:
+        zones = smallest_head(request.items, zones)
+    return _propose(EVERYTHING, request, zones, most=request.counted(request.limits.summary))
+
+
+def propose_priced(request: ProposalRequest) -> list[Proposal]:
+    """Return proposals to summarise the middle up to several legal cuts, the longest span first; for policies that compare prices."""
+    zones = survey(request).zones
+    request = replace(request, items=tuple(request.items))
+    offers: list[Proposal] = []
+    for tail in _tails(request.items, zones):
+        cut = Zones(head=zones.head, tail=tail, cuts=zones.cuts)
+        most = usual(request.items[zones.head : tail], most=request.counted(request.limits.summary))
+        offer = _propose(NAME, request, cut, most=most)
+        offers += [offer] if offer is not None else []
+    return offers
+
+
+def _tails(items: Sequence[Item], zones: Zones) -> list[int]:
+    """Return the legal cuts nearest to each share of the middle, without duplicates."""
+    whole = sum(items[at].tokens for at in zones.middle)
+    cuts = [cut for cut in zones.cuts if zones.head < cut <= zones.tail]
+    tokens_up_to: dict[int, int] = {}
+    total = 0
+    for at in zones.middle:
+        total += items[at].tokens
+        tokens_up_to[at + 1] = total
+    nearest = [min(cuts, key=lambda cut: abs(tokens_up_to[cut] - share * whole)) for share in _SHARES if cuts]
+    return list(dict.fromkeys(nearest))
+
+
+def _propose(name: str, request: ProposalRequest, zones: Zones, *, most: int) -> Proposal | None:
     """Propose to summarise the middle, earlier summaries included.
 
     None if everything in it is a summary already, or the user's newest message, which would be repeated behind the summary.
     """
+    items = request.items
     newest = newest_user(items)
     if all(isinstance(items[at], Summary) or at == newest for at in zones.middle):
         return None
-    middle = items[zones.head : zones.tail]
     span = Span(start=zones.head, stop=zones.tail)
-    return offer_span(name, items, span, budget(middle, ratio=ratio, least=least, most=most))
+    return offer_span(name, items, span, _length(request, items[zones.head : zones.tail], most=most))
+
+
+def largest(request: ProposalRequest, replaced: Sequence[Item]) -> int:
+    """Return how long the summary of these items may be."""
+    return _length(request, replaced, most=request.counted(request.limits.summary))
+
+
+def expected(request: ProposalRequest, zones: Zones) -> int:
+    """Return the expected length of a summary of everything before the tail, in counted tokens."""
+    replaced = request.items[: zones.tail]
+    return _length(request, replaced, most=usual(replaced, most=request.counted(request.limits.summary)))
+
+
+def _length(request: ProposalRequest, replaced: Sequence[Item], *, most: int) -> int:
+    compression = request.settings.compression
+    return budget(replaced, ratio=compression.summary_ratio, least=compression.summary_min_tokens, most=most)
 
 
 def budget(middle: Sequence[Item], *, ratio: float, least: int, most: int) -> int:
@@ -44,3 +112,22 @@ def usual(middle: Sequence[Item], *, most: int) -> int:
     """Return the expected length of a model's summary of these items: at least that of what it updates, at most `most`."""
     known = sum(item.tokens for item in middle if isinstance(item, Summary))
     return min(most, max(_USUAL, known))
+
+
+MECHANISMS = (
+    SummaryMechanism(
+        name=NAME,
+        propose=propose,
+        budget=largest,
+        sentence="Replace the messages between the protected start and end by one summary",
+        order=10,
+    ),
+    SummaryMechanism(
+        name=EVERYTHING,
+        propose=propose_everything,
+        budget=largest,
+        sentence="Replace everything but the protected start and the newest exchange by one summary",
+        reach="everywhere",
+        order=40,
+    ),
+)

@@ -15,19 +15,21 @@ from lowwater.core.mechanisms import images
 from lowwater.core.mechanisms.digest import digest
 from lowwater.core.mechanisms.edits import edit_if_smaller, newest_user, offer_edits
 from lowwater.core.mechanisms.elide import replace_results
-from lowwater.core.mechanisms.mechanism import SQUEEZE, EditContext, Zones, newest_group
+from lowwater.core.mechanisms.mechanism import EditContext, Mechanism, Zones, newest_group
 from lowwater.core.mechanisms.placeholder import placeholder, way_back
-from lowwater.core.mechanisms.results import ShownResult, calls_in, result_text, results_in
+from lowwater.core.mechanisms.results import ShownResult, calls_in, result_text, results_in, unprotected
+from lowwater.core.mechanisms.reuse import spared
 from lowwater.core.messages import Text, ToolCall, block_in, legal_cuts
 from lowwater.core.proposals import Proposal, Target
 from lowwater.core.references import lines_with_errors
 from lowwater.core.summary.frame import index_in, unframe
 from lowwater.core.summary.template import Section
 from lowwater.core.tools import subject_of
-from lowwater.core.view import Item, Summary, shown_parts
+from lowwater.core.view import Item, Summary, shown_parts, tokens_of_items
 from lowwater.protocols import Tokenizer
 
 NAME = "shorten"
+SQUEEZE = "squeeze"
 LEAST = 200
 """The smallest limit in tokens: below it there is no room for the lines that say what was cut."""
 _ONE_LINE = 45
@@ -53,11 +55,27 @@ def propose(
 ) -> Proposal | None:
     """Propose to truncate results in these items that are larger than `limit` tokens, except those of never-prune tools."""
     results = results_in(items, indexes, calls_in(items))
-    prunable = [result for result in results if not context.preset.protects(result.tool)]
-    return propose_for(items, prunable, context, limit=limit)
+    return _propose_for(items, unprotected(results, context.preset), context, limit=limit)
 
 
-def propose_for(
+def propose_at_wall(items: Sequence[Item], zones: Zones, context: EditContext) -> Proposal | None:
+    """Propose to truncate long results that pruning leaves alone, in head and tail too, except in the newest exchange.
+
+    Results of never-prune tools are truncated only if there are no others.
+    """
+    newest, limit = newest_group(items, zones), context.longest_result
+    long = [
+        result for result in context.results if result.item < newest and items[result.item].tokens > limit
+    ]
+    stays = spared(items, zones, context) if long else frozenset()
+    left = [result for result in long if result.item not in zones.middle or result.place in stays]
+    prunable = unprotected(left, context.preset)
+    return _propose_for(items, prunable, context, limit=limit) or _propose_for(
+        items, left, context, limit=limit
+    )
+
+
+def _propose_for(
     items: Sequence[Item], results: Iterable[ShownResult], context: EditContext, *, limit: int
 ) -> Proposal | None:
     """Propose to truncate those of `results` that are larger than `limit` tokens."""
@@ -73,6 +91,11 @@ def propose_for(
 def apply(items: Sequence[Item], proposal: Proposal, context: EditContext, *, limit: int) -> list[Item]:
     """Return the items with the proposal's results truncated to at most `limit` tokens each."""
     return replace_results(items, proposal, context, lambda result: shortened(result, context, limit))
+
+
+def apply_at_wall(items: Sequence[Item], proposal: Proposal, context: EditContext) -> list[Item]:
+    """Return the items with the proposal's results truncated as far as a prompt that does not fit needs it."""
+    return apply(items, proposal, context, limit=context.longest_result)
 
 
 def shortened(result: ShownResult, context: EditContext, limit: int) -> str:
@@ -143,7 +166,7 @@ def _errors(text: str, tokens: int, tokenizer: Tokenizer) -> list[str]:
 # The squeeze: at the wall and at a ceiling, whatever is left is shortened until it fits.
 
 
-def propose_squeeze(items: Sequence[Item], context: EditContext) -> Proposal | None:
+def propose_squeeze(items: Sequence[Item], _: Zones, context: EditContext) -> Proposal | None:
     """Propose everything that a squeeze may shorten: all but system prompts and the users' words."""
     targets: list[Target] = []
     left = 0
@@ -157,6 +180,11 @@ def propose_squeeze(items: Sequence[Item], context: EditContext) -> Proposal | N
             left += LEAST
     pictures = _pictures(items, range(len(items)))
     return offer_edits(SQUEEZE, items, [*targets, *pictures], left=left)
+
+
+def apply_squeeze(items: Sequence[Item], proposal: Proposal, context: EditContext) -> list[Item]:
+    """Return the items shortened by as many tokens as the proposal removes, or by as many as possible."""
+    return squeeze(items, context, tokens=tokens_of_items(items) - proposal.removes)
 
 
 def squeeze(
@@ -380,3 +408,29 @@ def _shorter_summary(summary: Summary, limit: int, context: EditContext) -> Summ
     ]
     message = summary.message.with_parts(parts)
     return replace(summary, message=message, tokens=context.size(message))
+
+
+MECHANISMS = (
+    Mechanism(
+        name=NAME,
+        propose=propose_at_wall,
+        apply=apply_at_wall,
+        loses=0.0,  # never priced: what does not fit is shortened whatever that costs
+        label="long results",
+        sentence="Shorten long tool outputs to their beginning, end and error lines",
+        reach="everywhere",
+        order=50,
+        shares_parts=True,
+    ),
+    Mechanism(
+        name=SQUEEZE,
+        propose=propose_squeeze,
+        apply=apply_squeeze,
+        loses=0.0,
+        label="whatever is left",
+        sentence="If that is not enough, shorten whatever is left but the users' words, the newest results last",
+        reach="last-resort",
+        order=60,
+        shares_parts=True,
+    ),
+)

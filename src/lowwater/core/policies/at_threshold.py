@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from lowwater.core.decisions import Compact, Decision, DecisionContext, Fact, Keep, Reason, because
 from lowwater.core.limits import Limits, share_of
-from lowwater.core.mechanisms.mechanism import MIDDLE_EDITS, PRUNING, SQUEEZE
+from lowwater.core.mechanisms.mechanism import Reach
 from lowwater.core.messages import Span
 from lowwater.core.policies.policy import CLASSIC, RUNWAY, SEED, Policy
 from lowwater.core.proposals import Proposal
@@ -131,20 +131,37 @@ def useful(now: DecisionContext, *mechanisms: str) -> tuple[Proposal, ...]:
     return tuple(offer for offer in now.offers(*mechanisms) if now.scaled(offer.removes) > 0)
 
 
-def plugin_edits(now: DecisionContext) -> tuple[Proposal, ...]:
-    """Return the useful proposals of plugins' mechanisms, which edit parts of the middle."""
-    names = (offer.mechanism for offer in now.proposals if offer.span is None)
-    return useful(now, *(name for name in dict.fromkeys(names) if name not in (*PRUNING, SQUEEZE)))
-
-
 def middle_edits(now: DecisionContext) -> tuple[Proposal, ...]:
     """Return the useful edits of the middle."""
-    return (*plugin_edits(now), *useful(now, *MIDDLE_EDITS))
+    return _edits(now, "middle")
 
 
 def pruning(now: DecisionContext) -> tuple[Proposal, ...]:
     """Return all useful edits, those that shorten outputs in head and tail included."""
-    return (*plugin_edits(now), *useful(now, *PRUNING))
+    return _edits(now, "middle", "everywhere")
+
+
+def last_resort(now: DecisionContext) -> tuple[Proposal, ...]:
+    """Return the useful edits of whatever is left when everything else was not enough."""
+    return _edits(now, "last-resort")
+
+
+def reach(offer: Proposal) -> Reach:
+    """Return where the mechanism of a proposal may change something."""
+    from lowwater.core.mechanisms.registry import reach_of  # noqa: PLC0415 - it imports every mechanism
+
+    return reach_of(offer.mechanism)
+
+
+def _edits(now: DecisionContext, *reaches: Reach) -> tuple[Proposal, ...]:
+    """Return the edits that would make the view smaller and reach so far, in the order in which they are carried out."""
+    if not now.proposals:
+        return ()
+    from lowwater.core.mechanisms.registry import order_of, reach_of  # noqa: PLC0415 - it imports every mechanism
+
+    edits = (offer for offer in now.proposals if offer.span is None and now.scaled(offer.removes) > 0)
+    reaching = [offer for offer in edits if reach_of(offer.mechanism) in reaches]
+    return tuple(sorted(reaching, key=lambda offer: order_of(offer.mechanism)))
 
 
 def summaries(now: DecisionContext) -> tuple[Proposal, ...]:

@@ -1,6 +1,6 @@
 """Decisions explained in words: a sentence for every reason code, the steps of a plan, and the prices that were compared."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from string import Formatter
 
 from lowwater.core.decisions import (
@@ -14,6 +14,7 @@ from lowwater.core.decisions import (
     scaled,
 )
 from lowwater.core.events import Rejected
+from lowwater.core.mechanisms.mechanism import Mechanism, SummaryMechanism
 from lowwater.core.proposals import Proposal
 from lowwater.core.wording import money
 
@@ -109,29 +110,10 @@ SENTENCES: dict[ReasonCode, str] = {
     "it is.",
 }
 _BY_CODE: dict[str, str] = dict(SENTENCES.items())
-STEPS = {
-    "dedupe": "Replace results that a later one repeats or supersedes by a reference to it",
-    "elide": "Put short placeholders in place of old tool results",
-    "reasoning": "Drop old reasoning",
-    "images": "Put placeholders in place of old images",
-    "shorten": "Shorten long tool outputs to their beginning, end and error lines",
-    "squeeze": "If that is not enough, shorten whatever is left but the users' words, the newest results last",
-    "summarize": "Replace the messages between the protected start and end by one summary",
-    "summarize_all": "Replace everything but the protected start and the newest exchange by one summary",
-    "native": "Have the provider compact everything before the protected end itself, into a signed block that goes first",
-    "leaf": "Replace the oldest messages that were never summarised by a summary",
-    "condense": "Merge several summaries into one",
-}
 _CACHE = {
     "warm": "The cache is warm: {hit} of the prompt's tokens should be read from it.",
     "cold": "Nothing of the prompt should be in the cache: all of it is written whatever is done.",
     "unsure": "The cache may be warm: about {hit} of the prompt's tokens can be expected to be read from it.",
-}
-_NAMES = {
-    "dedupe": "repeated results",
-    "elide": "old results",
-    "reasoning": "old reasoning",
-    "images": "old images",
 }
 
 
@@ -141,14 +123,15 @@ def explain(
     scale: float = 1.0,
     candidates: Candidates | None = None,
     rejected: Sequence[Rejected] = (),
+    mechanisms: Sequence[Mechanism] = (),
 ) -> str:
     """Return why a decision was taken and, if it is to compact, what is to be done, step by step.
 
     `scale` converts counted tokens into the model's, as when the decision was taken. `candidates` has the plans that could be
-    bought, `rejected` the summaries that were not accepted as written.
+    bought, `rejected` the summaries that were not accepted as written, `mechanisms` those of plugins.
     """
-    text = "\n".join([_decision(decision, scale), *(rejection(each) for each in rejected)])
-    return f"{text}\n\n{explain_candidates(candidates)}" if candidates is not None else text
+    text = "\n".join([_decision(decision, scale, mechanisms), *(rejection(each) for each in rejected)])
+    return f"{text}\n\n{explain_candidates(candidates, mechanisms)}" if candidates is not None else text
 
 
 def reason_sentence(reason: Reason) -> str:
@@ -179,20 +162,28 @@ def rejection(rejected: Rejected) -> str:
     return f"{said}: it misses {rejected.missing:,} critical references.{more}: {first}"
 
 
-def _decision(decision: Decision, scale: float) -> str:
+def _known(mechanisms: Sequence[Mechanism]) -> dict[str, Mechanism | SummaryMechanism]:
+    """Return our mechanisms and these by name."""
+    from lowwater.core.mechanisms.registry import MECHANISMS  # noqa: PLC0415 - it imports every mechanism
+
+    return {**MECHANISMS, **{each.name: each for each in mechanisms}}
+
+
+def _decision(decision: Decision, scale: float, mechanisms: Sequence[Mechanism]) -> str:
     if not isinstance(decision, Compact):
         return reason_sentence(decision.because)
-    steps = decision.proposals
+    steps, known = decision.proposals, _known(mechanisms)
     lines = [reason_sentence(decision.because)]
-    lines += [f"{number}. {_step(step, scale)}" for number, step in enumerate(steps, start=1)]
+    lines += [f"{number}. {_step(step, scale, known)}" for number, step in enumerate(steps, start=1)]
     lines.append(_rewritten(steps, scale))
     if len(steps) > 1 and decision.enough:
         lines.append(f"Once {decision.enough:,} tokens or fewer are left, the remaining steps are skipped.")
     return "\n".join(lines)
 
 
-def _step(step: Proposal, scale: float) -> str:
-    doing = STEPS.get(step.mechanism, step.mechanism)
+def _step(step: Proposal, scale: float, known: Mapping[str, Mechanism | SummaryMechanism]) -> str:
+    mechanism = known.get(step.mechanism)
+    doing = (mechanism.sentence if mechanism else "") or step.mechanism
     calls = "a summary is written" if step.calls else "no model is called"
     return (
         f"{doing}: about {scaled(step.removes, scale):,} tokens less, from message {step.first_changed + 1:,} on; "
@@ -223,24 +214,24 @@ def _shown(fact: Fact) -> str:
     return fact if isinstance(fact, str) else f"{fact:,}"
 
 
-def explain_candidates(candidates: Candidates) -> str:
+def explain_candidates(candidates: Candidates, mechanisms: Sequence[Mechanism] = ()) -> str:
     """Return the plans that a policy could buy, each with its price, the rent paid so far, and when it is due."""
     lines = [
         _CACHE[candidates.warm].format(hit=f"{candidates.hit:,}")
         + f" As it is, it costs {money(candidates.unchanged_cost, candidates.currency)}."
     ]
     for plan in candidates.plans:
-        lines += _plan_lines(plan, candidates)
+        lines += _plan_lines(plan, candidates, mechanisms)
     return "\n".join(lines)
 
 
-def _plan_lines(plan: PricedPlan, candidates: Candidates) -> list[str]:
+def _plan_lines(plan: PricedPlan, candidates: Candidates, mechanisms: Sequence[Mechanism]) -> list[str]:
     def amount(nano: int) -> str:
         return money(nano, candidates.currency)
 
     again = plan.price - plan.summary - plan.rework
     lines = [
-        f"{'On sale at the last look' if candidates.is_from_earlier_turn else 'On sale'}: {_plan_name(plan)}, {plan.removes:,} tokens.",
+        f"{'On sale at the last look' if candidates.is_from_earlier_turn else 'On sale'}: {_plan_name(plan, mechanisms)}, {plan.removes:,} tokens.",
         f"  rent paid so far     {amount(plan.rent)}",
         f"  price now            {amount(plan.price)}",
         f"    next call          {amount(again)} ({plan.still_cached:,} tokens read, {plan.rewritten:,} written)",
@@ -254,13 +245,12 @@ def _plan_lines(plan: PricedPlan, candidates: Candidates) -> list[str]:
     return lines
 
 
-def _plan_name(plan: PricedPlan) -> str:
-    replaced = [_NAMES.get(step.mechanism, step.mechanism) for step in plan.plan if step.span is None]
-    steps = [f"placeholders for {', '.join(replaced)}"] if replaced else []
-    if any(step.mechanism == "native" for step in plan.plan):
-        steps.insert(0, "the provider's own compaction of the older messages")
-    elif any(step.span is not None for step in plan.plan):
-        steps.insert(0, "a summary of the older messages")
+def _plan_name(plan: PricedPlan, mechanisms: Sequence[Mechanism]) -> str:
+    known = _known(mechanisms)
+    labels = {name: mechanism.label or name for name, mechanism in known.items()}
+    replaced = [labels.get(step.mechanism, step.mechanism) for step in plan.plan if step.span is None]
+    steps = [labels.get(step.mechanism, step.mechanism) for step in plan.plan if step.span is not None]
+    steps += [f"placeholders for {', '.join(replaced)}"] if replaced else []
     return " and ".join(steps) or "nothing"
 
 

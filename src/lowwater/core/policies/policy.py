@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from lowwater.core.decisions import Decision, DecisionContext
 from lowwater.core.limits import Limits
-from lowwater.core.mechanisms.mechanism import PRUNING
 from lowwater.core.proposals import Preset
 from lowwater.settings import Settings, ToolResultSettings
 
@@ -52,8 +51,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     name: str
     decide: PolicyRule
     preset: Preset
-    mechanisms: tuple[str, ...] = (*PRUNING, "summarize")
-    """The mechanisms of a compaction by hand, in the order in which they are carried out."""
+    mechanisms: tuple[str, ...] | None = None
+    """The mechanisms of a compaction by hand, in the order in which they are carried out; None: all edits, then `summarize`."""
     avoids_cliffs: bool = True
     """Keep the prompt below the size from which on the whole request is billed at higher prices, whatever that costs.
     A policy that compares prices does not need this: its prices include the cliff."""

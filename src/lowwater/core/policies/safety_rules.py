@@ -11,14 +11,14 @@ from msgspec.structs import replace
 
 from lowwater.core.decisions import Compact, Decision, DecisionContext, Fact, Keep, Past, ReasonCode, because
 from lowwater.core.limits import TURNS_BETWEEN
-from lowwater.core.mechanisms.mechanism import INTO_TAIL, PRUNING, SQUEEZE
 from lowwater.core.policies.at_threshold import (
     Trigger,
     expected_after,
+    last_resort,
     middle_edits,
-    plugin_edits,
     prune_first,
     pruning,
+    reach,
     summaries,
     useful,
 )
@@ -128,9 +128,10 @@ def _plan_by_hand(now: DecisionContext, policy: Policy) -> Plan:
 
 
 def _proposed_for(now: DecisionContext, policy: Policy) -> Plan:
-    """Return what the policy's mechanisms propose; if one of them prunes, plugins' edits come first."""
-    own, prunes = useful(now, *policy.mechanisms), not set(PRUNING).isdisjoint(policy.mechanisms)
-    return (*(offer for offer in plugin_edits(now) if offer not in own), *own) if prunes else own
+    """Return what the policy's mechanisms propose."""
+    if policy.mechanisms is None:
+        return (*pruning(now), *useful(now, "summarize"))
+    return useful(now, *policy.mechanisms)
 
 
 # At the wall: the prompt does not fit into the context window
@@ -148,7 +149,7 @@ def at_the_wall(now: DecisionContext) -> Decision | None:
 
 def _in_the_middle(now: DecisionContext, plan: Plan) -> Compact:
     """Return the decision for a plan that leaves head and tail alone."""
-    expected, limits = expected_with_squeeze(now, plan), now.limits
+    expected, limits = expected_in_the_end(now, plan), now.limits
     reason = because("wall", prompt=now.prompt, wall=limits.wall, expected=expected)
     return Compact(
         proposals=plan, because=reason, enough=limits.target, below=limits.threshold, fit=limits.roomy
@@ -165,7 +166,7 @@ def _into_tail(now: DecisionContext, plan: Plan) -> Compact:
         wall=limits.wall,
         middle=expected_after(now, (*middle_edits(now), *summaries(now))),
         enough=enough,
-        expected=expected_with_squeeze(now, plan),
+        expected=expected_in_the_end(now, plan),
     )
     return Compact(proposals=plan, because=reason, enough=enough, below=limits.threshold, fit=limits.roomy)
 
@@ -178,7 +179,7 @@ def fitting_plan(now: DecisionContext) -> Plan:
     """
     plans = [plan for plan in _plans(now) if plan]
     if _middle_was_not_enough(now):
-        plans = [plan for plan in plans if not INTO_TAIL.isdisjoint(_mechanisms(plan))] or plans
+        plans = [plan for plan in plans if _leaves_middle(plan)] or plans
     most = now.limits.most
     room_left = most - now.limits.runway if now.past.fruitless > 0 else most
     smallest = min(plans, key=lambda plan: expected_after(now, plan), default=_any_one(now))
@@ -188,7 +189,7 @@ def fitting_plan(now: DecisionContext) -> Plan:
         for plan in plans
         if expected_after(now, plan) <= size
     )
-    return (*next(fitting, smallest), *useful(now, SQUEEZE))
+    return (*next(fitting, smallest), *last_resort(now))
 
 
 def _plans(now: DecisionContext) -> list[Plan]:
@@ -205,7 +206,7 @@ def _plans(now: DecisionContext) -> list[Plan]:
 
 def _any_one(now: DecisionContext) -> Plan:
     """Return the first proposal that removes anything at all."""
-    others = (offer for offer in now.proposals if offer.mechanism != SQUEEZE)
+    others = without_last_resort(now.proposals)
     return tuple(offer for offer in others if now.scaled(offer.removes) > 0)[:1]
 
 
@@ -216,25 +217,24 @@ def _middle_was_not_enough(now: DecisionContext) -> bool:
 
 def reaches_tail(now: DecisionContext, plan: Plan) -> bool:
     """Return whether a plan should have to change the protected head or tail."""
-    steps = without_squeeze(plan)
-    return not INTO_TAIL.isdisjoint(_mechanisms(steps)) or (
-        steps != plan and expected_after(now, steps) > now.limits.roomy
-    )
+    steps = without_last_resort(plan)
+    return _leaves_middle(steps) or (steps != plan and expected_after(now, steps) > now.limits.roomy)
 
 
-def expected_with_squeeze(now: DecisionContext, plan: Plan) -> int:
-    """Return the size that a plan should leave; a squeeze removes no more than it has to."""
-    left = expected_after(now, without_squeeze(plan))
+def expected_in_the_end(now: DecisionContext, plan: Plan) -> int:
+    """Return the size that a plan should leave; a last resort removes no more than it has to."""
+    left = expected_after(now, without_last_resort(plan))
     return left if left <= now.limits.roomy else max(min(left, now.limits.roomy), expected_after(now, plan))
 
 
-def without_squeeze(plan: Plan) -> Plan:
-    """Return the steps of a plan before its squeeze."""
-    return tuple(offer for offer in plan if offer.mechanism != SQUEEZE)
+def without_last_resort(plan: Plan) -> Plan:
+    """Return the steps of a plan before its last resort."""
+    return tuple(offer for offer in plan if reach(offer) != "last-resort")
 
 
-def _mechanisms(plan: Plan) -> set[str]:
-    return {offer.mechanism for offer in plan}
+def _leaves_middle(plan: Plan) -> bool:
+    """Return whether a step may change the protected head or tail."""
+    return any(reach(offer) != "middle" for offer in plan)
 
 
 # Over the provider's byte limit
@@ -285,13 +285,13 @@ def _ceiling_pauses(now: DecisionContext, ceiling: int) -> bool:
 def _ceiling_in_the_middle(now: DecisionContext, ceiling: int) -> Compact | None:
     """Prune, and summarise if that is not enough; None if that would not leave room for several turns of growth."""
     limits = now.limits
-    outside_tail = tuple(offer for offer in now.proposals if offer.mechanism not in INTO_TAIL)
+    outside_tail = tuple(offer for offer in now.proposals if reach(offer) == "middle")
     wanted = prune_first(replace(now, proposals=outside_tail), _ceiling_trigger(now, ceiling))
     if not isinstance(wanted, Compact) or now.past.fruitless > 0:
         return None
     if expected_after(now, wanted.proposals) > limits.roomy:
         return None
-    return replace(wanted, proposals=(*wanted.proposals, *useful(now, SQUEEZE)), fit=limits.roomy)
+    return replace(wanted, proposals=(*wanted.proposals, *last_resort(now)), fit=limits.roomy)
 
 
 def _ceiling_into_tail(now: DecisionContext, ceiling: int) -> Compact:
@@ -302,7 +302,7 @@ def _ceiling_into_tail(now: DecisionContext, ceiling: int) -> Compact:
         ceiling=ceiling,
         middle=expected_after(now, (*middle_edits(now), *summaries(now))),
         enough=trigger.enough,
-        expected=expected_with_squeeze(now, plan),
+        expected=expected_in_the_end(now, plan),
     )
     return replace(trigger.compact(plan, reason), fit=now.limits.roomy)
 

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from lowwater.core.costs.prices import nano_dollars
 from lowwater.core.decisions import Candidates, PricedPlan, best_of, scaled
 from lowwater.core.mechanisms import native, summarize
-from lowwater.core.mechanisms.mechanism import INTO_TAIL, MIDDLE_EDITS
-from lowwater.core.mechanisms.registry import native_proposal, propose, propose_summaries
+from lowwater.core.mechanisms.mechanism import survey
+from lowwater.core.mechanisms.registry import propose, reach_of, shares_lost
 from lowwater.core.mechanisms.reuse import chances_of_use
 from lowwater.core.proposals import Proposal, Target
 from lowwater.core.turns.decision_context import DecisionInputs, with_offers
@@ -19,9 +19,6 @@ _LEAST_PART = 100
 """A plan that removes less than this fraction (one part in so many) of the prompt is dropped: rewrites come in batches."""
 _MAX_CUTS = 48
 """How many places to start editing at are priced, spaced evenly by the tokens that they remove."""
-_LOSSES = {"elide": 0.15, "dedupe": 0.02, "reasoning": 0.0, "images": 0.3}
-"""The share of later uses of a removed part that its replacement no longer serves, by mechanism (measured: `make bench-recall`)."""
-_LOSS_WITHOUT_DIGEST = 0.8
 _LOSS_BY_SUMMARY = 0.5
 
 
@@ -30,7 +27,7 @@ def with_proposals(inputs: DecisionInputs) -> DecisionInputs:
     now = inputs.now
     offers = propose(replace(inputs.request, must_fit=not now.fits)).proposals
     if now.fits:
-        offers = tuple(offer for offer in offers if offer.mechanism not in INTO_TAIL)
+        offers = tuple(offer for offer in offers if reach_of(offer.mechanism) == "middle")
     ready = inputs.prefetched_summary.offer(inputs.request.items) if inputs.prefetched_summary else None
     candidates = _priced_candidates(inputs, offers, ready) if inputs.pricing else None
     if ready is not None and suffices(inputs, ready):
@@ -52,15 +49,14 @@ def _priced_candidates(
     inputs: DecisionInputs, offers: Sequence[Proposal], ready: Proposal | None
 ) -> Candidates:
     """Return the plans that can be made of these proposals, priced; `ready` is a summary that takes no call."""
-    pricing, context = inputs.pricing, inputs.request.context
+    pricing, request = inputs.pricing, inputs.request
     assert pricing is not None
-    lost = {mechanism.name: mechanism.loses for mechanism in inputs.request.mechanisms}
-    edits = [offer for offer in offers if offer.mechanism in (*MIDDLE_EDITS, *lost)]
-    spans = propose_summaries(inputs.request) if pricing.summarizers else []
-    own = native_proposal(inputs.request) if inputs.native is not None else None
+    lost = shares_lost(request)
+    edits = [offer for offer in offers if offer.mechanism in lost]
+    spans = summarize.propose_priced(request) if pricing.summarizers else []
+    own = native.propose_block(request, survey(request).zones) if inputs.native is not None else None
     spans += [offer for offer in (own, ready) if offer is not None]
-    digests = context.digest_ratio > 0 and not context.preset.plain_placeholders
-    return pricing.candidates(candidate_plans(edits, spans, pricing, digests=digests, lost=lost))
+    return pricing.candidates(candidate_plans(edits, spans, pricing, lost=lost))
 
 
 class _Piece(Struct, frozen=True, kw_only=True):
@@ -92,15 +88,12 @@ def candidate_plans(
     summaries: Sequence[Proposal],
     pricing: PricingContext,
     *,
-    digests: bool,
-    lost: Mapping[str, float] = {},
+    lost: Mapping[str, float],
 ) -> list[PricedPlan]:
     """Return the best plan of edits alone and the best plan with a summary, unless they remove next to nothing.
 
-    `digests` says whether elided results leave a digest behind. `lost` has the shares of later uses that plugins'
-    mechanisms lose, by name.
+    `lost` has the share of later uses that is lost by each mechanism of the edits, by name.
     """
-    lost = {**_LOSSES, **lost, **({} if digests else {"elide": _LOSS_WITHOUT_DIGEST})}
     chances = chances_of_use(pricing.items)
     pieces = sorted(
         _pieces(edits, pricing, chances, lost=lost), key=lambda piece: piece.target.item, reverse=True

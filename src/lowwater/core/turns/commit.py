@@ -11,10 +11,11 @@ from lowwater.core.events import Compaction, Phase, Skip
 from lowwater.core.ledger import next_compaction_number
 from lowwater.core.mechanisms.edits import edit
 from lowwater.core.mechanisms.reasoning import strip_behind
+from lowwater.core.mechanisms.registry import SUMMARIES
 from lowwater.core.messages import Text
 from lowwater.core.policies.safety_rules import after_compaction, after_failure, after_summary
 from lowwater.core.turns.arrival import NOTE, with_note
-from lowwater.core.turns.compaction import REPLACING, CompactionResult, CompactionWork
+from lowwater.core.turns.compaction import CompactionResult, CompactionWork
 from lowwater.core.turns.costs import both, cost_of_summaries, prompt_tokens_of, with_price
 from lowwater.core.turns.state import Acted, Setup, State, SummarizerBackoff
 from lowwater.core.turns.thinking import (
@@ -114,7 +115,7 @@ def actual_reason(because: Reason, result: CompactionResult, *, prompt: int) -> 
     """Return the reason for what was done: if pruning was expected to suffice but did not, a summary followed it."""
     if because.code != "prune-suffices" or not result.summaries:
         return because
-    removed = sum(phase.removed for phase in result.phases if phase.mechanism not in REPLACING)
+    removed = sum(phase.removed for phase in result.phases if phase.mechanism not in SUMMARIES)
     return Reason(code="prune-falls-short", facts={**because.facts, "pruned": max(0, prompt - removed)})
 
 

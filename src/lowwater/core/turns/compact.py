@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from lowwater.core.decisions import Compact, DecisionContext, scaled
 from lowwater.core.ledger import Ledger
-from lowwater.core.mechanisms import summarize
-from lowwater.core.mechanisms.registry import expected_summary_tokens, native_proposal
+from lowwater.core.mechanisms import native, summarize
+from lowwater.core.mechanisms.mechanism import survey
 from lowwater.core.policies.safety_rules import cool_down_left
 from lowwater.core.proposals import Proposal
 from lowwater.core.turns.candidates import cost_of_summary
@@ -52,9 +52,10 @@ def prefer_native(decision: Compact, inputs: DecisionInputs, state: State, setup
     was_compared = candidates is not None and any(priced.plan == plan for priced in candidates.plans)
     if inputs.native is None or at is None or was_compared:
         return decision
-    offer = native_proposal(inputs.request)
+    request, zones = inputs.request, survey(inputs.request).zones
+    offer = native.propose_block(request, zones)
     pricing = inputs.pricing or pricing_for(state, setup, len(state.ledger.view.items), inputs.now.at)
-    starts, expected = pricing.starts(), scaled(expected_summary_tokens(inputs.request), pricing.scale)
+    starts, expected = pricing.starts(), scaled(summarize.expected(request, zones), pricing.scale)
     native_cost = None if offer is None else cost_of_summary(offer, pricing, starts, summary=expected)
     other_cost = cost_of_summary(plan[at], pricing, starts, summary=expected)
     if offer is None or native_cost is None or (other_cost is not None and other_cost < native_cost):

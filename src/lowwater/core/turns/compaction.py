@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from lowwater.core.decisions import Compact, scaled
 from lowwater.core.events import Mode, Phase, Rejected
-from lowwater.core.mechanisms import condense, dedupe, elide, images, native, reasoning, summarize, truncate
-from lowwater.core.mechanisms.mechanism import SQUEEZE, EditContext, ProposalRequest
-from lowwater.core.mechanisms.registry import EVERYTHING, apply_checked, propose, wall_limit
+from lowwater.core.mechanisms import condense, native, summarize
+from lowwater.core.mechanisms.mechanism import EditContext, ProposalRequest
+from lowwater.core.mechanisms.registry import SUMMARIES, apply_edits, propose, reach_of
 from lowwater.core.mechanisms.spans import numbers_of_items, replace_span, request_for
 from lowwater.core.messages import Span
 from lowwater.core.proposals import Proposal
@@ -28,12 +28,6 @@ from lowwater.core.turns.summaries import (
 )
 from lowwater.core.view import Item, first_difference, tokens_of_items
 
-_PASSES = frozenset({condense.LEAF, condense.CONDENSE})
-"""The mechanisms that summarise one chunk at a time, and can be repeated."""
-_WHOLE = frozenset({summarize.NAME, EVERYTHING, native.NAME})
-"""The mechanisms that replace everything between head and tail at once."""
-REPLACING = _PASSES | _WHOLE
-"""The mechanisms that replace whole messages by a summary."""
 _MAX_PASSES = 12
 _LEAST_SCALE = 0.1
 """The smallest scale by which a squeeze divides: an implausibly small one would ask for the removal of everything."""
@@ -117,12 +111,10 @@ def carry_out(
     If no pruning can be enough, messages that the summary will replace are not pruned, unless it turns out that there is none.
     """
     work = replace(work, request=replace(work.request, items=tuple(work.request.items)))
-    edits = [
-        proposal
-        for proposal in decision.proposals
-        if proposal.mechanism not in REPLACING and proposal.mechanism != SQUEEZE
-    ]
-    spans = [proposal for proposal in decision.proposals if proposal.mechanism in REPLACING]
+    spans = [proposal for proposal in decision.proposals if proposal.span is not None]
+    others = [proposal for proposal in decision.proposals if proposal.span is None]
+    edits = [proposal for proposal in others if reach_of(proposal.mechanism) != "last-resort"]
+    last = [proposal for proposal in others if reach_of(proposal.mechanism) == "last-resort"]
     least = _size_of_unedited(work, edits)
     summary_first = _is_summary_certain(work, edits, spans, least=least, enough=decision.enough)
     result = prune(work, _outside(edits, spans) if summary_first else edits)
@@ -130,8 +122,8 @@ def carry_out(
         result = yield from replace_spans(work, result, spans, enough=decision.enough)
     if summary_first and tokens_of_items(result.items) >= least:
         result = _smaller(result, prune(work, edits), at=work.at)
-    if any(proposal.mechanism == SQUEEZE for proposal in decision.proposals):
-        result = squeeze_to_fit(work, result, fit=decision.fit)
+    for proposal in last:
+        result = shorten_to_fit(work, result, proposal, fit=decision.fit)
     if tokens_of_items(result.items) < tokens_of_items(work.request.items):
         return result
     return CompactionResult(
@@ -159,7 +151,7 @@ def _is_summary_certain(
 
     Edits outside the span must not depend on those inside, as they do when pruning has to reclaim some minimum to count.
     """
-    if not edits or [proposal.mechanism in _WHOLE for proposal in spans] != [True]:
+    if not edits or [SUMMARIES[proposal.mechanism].in_passes for proposal in spans] != [False]:
         return False
     if not (work.by_hand or work.at_wall) and _outside(edits, spans):
         return False
@@ -206,10 +198,10 @@ def prune(work: CompactionWork, proposals: Sequence[Proposal]) -> CompactionResu
     items: list[Item] = list(work.request.items)
     phases: list[Phase] = []
     for proposal in proposals:
-        edited = _edit(work, items, proposal)
+        edited = apply_edits(work.request, items, proposal)
         if tokens_of_items(edited) < tokens_of_items(items):
             phases.append(work.phase(proposal.mechanism, items, edited))
-            items = edited
+            items = list(edited)
     is_enough_to_count = work.prompt - work.size(items) >= work.request.limits.minimum_prune
     if not phases or not (is_enough_to_count or work.by_hand or work.at_wall):
         return CompactionResult(items=tuple(work.request.items))
@@ -220,40 +212,21 @@ def prune(work: CompactionWork, proposals: Sequence[Proposal]) -> CompactionResu
     )
 
 
-def _edit(work: CompactionWork, items: Sequence[Item], proposal: Proposal) -> list[Item]:
-    """Return the items with one mechanism's edits."""
-    match proposal.mechanism:
-        case dedupe.NAME:
-            return dedupe.apply(items, proposal, work.context)
-        case images.NAME:
-            return images.apply(items, proposal, work.context)
-        case reasoning.NAME:
-            return reasoning.apply(items, proposal, work.context)
-        case truncate.NAME:
-            limit = wall_limit(work.request.limits, work.request.scale)
-            return truncate.apply(items, proposal, work.context, limit=limit)
-        case elide.NAME:
-            return elide.apply(items, proposal, work.context)
-        case name:
-            plugin = next((each for each in work.request.mechanisms if each.name == name), None)
-            if plugin is None:
-                raise AssertionError(f"no mechanism is called {name!r}: add its `apply` here")
-            return apply_checked(plugin, items, proposal, work.context)
-
-
-def squeeze_to_fit(work: CompactionWork, result: CompactionResult, *, fit: int) -> CompactionResult:
-    """Shorten whatever is left, except the users' words, until the prompt has at most `fit` tokens."""
+def shorten_to_fit(
+    work: CompactionWork, result: CompactionResult, proposal: Proposal, *, fit: int
+) -> CompactionResult:
+    """Carry out a last resort: it shortens whatever is left until the prompt has at most `fit` tokens."""
     over = work.size(result.items) - fit
     if over <= 0:
         return result
-    tokens = tokens_of_items(result.items) - max(1, ceil(over / max(work.request.scale, _LEAST_SCALE)))
-    items = truncate.squeeze(result.items, work.context, tokens=tokens)
+    removes = max(1, ceil(over / max(work.request.scale, _LEAST_SCALE)))
+    items = apply_edits(work.request, result.items, replace(proposal, removes=removes))
     if tokens_of_items(items) >= tokens_of_items(result.items):
         return result
     return replace(
         result,
         items=tuple(items),
-        phases=(*result.phases, work.phase(SQUEEZE, result.items, items)),
+        phases=(*result.phases, work.phase(proposal.mechanism, result.items, items)),
         first_changed=first_difference(work.request.items, items),
     )
 
@@ -265,7 +238,7 @@ def replace_spans(
 
     Replacing a span shifts the indexes of all later items, so every proposal but the first is made anew.
     """
-    repeats = enough > 0 and all(proposal.mechanism in _PASSES for proposal in planned)
+    repeats = enough > 0 and all(SUMMARIES[proposal.mechanism].in_passes for proposal in planned)
     passes = fruitless = 0
     while planned and fruitless < len(planned) and passes < (_MAX_PASSES if repeats else len(planned)):
         mechanism = planned[passes % len(planned)].mechanism
@@ -292,12 +265,13 @@ def _replace_by_summary(
 
     A prefetched summary that fits is used without a call. Summarizers that failed in this compaction are not asked again.
     """
-    if proposal.mechanism == native.NAME:
+    mechanism = SUMMARIES[proposal.mechanism]
+    if mechanism.by_provider:
         return (yield from _replace_by_block(work, before, proposal))
     span, items = proposal.span, before.items
     assert span is not None
     context = work.context
-    prefetched = work.prefetched_summary if proposal.mechanism in _WHOLE else None
+    prefetched = None if mechanism.in_passes else work.prefetched_summary
     request = _summary_request(work, items, proposal)
     if prefetched is not None and prefetched.answers(request):
         obtained = ObtainedSummary(judged=prefetched.judged)
@@ -310,7 +284,7 @@ def _replace_by_summary(
     if obtained.judged is None:
         return replace(before, failed_at=failed_at, low=low)
     text = obtained.judged.written.text
-    depth = condense.depth_of(items, span) if proposal.mechanism == condense.CONDENSE else 1
+    depth = condense.depth_of(items, span) if mechanism.merges else 1
     shorter = replace_span(items, span, text, context, depth=depth)
     if tokens_of_items(shorter) >= tokens_of_items(items):
         return replace(before, failed_at=work.at if failed_at is None else failed_at, low=low)
@@ -365,7 +339,7 @@ def _with_span_replaced(
     return CompactionResult(
         items=tuple(shorter),
         phases=(*before.phases, work.phase(proposal.mechanism, before.items, shorter)),
-        mode="condense" if proposal.mechanism == condense.CONDENSE else "summary",
+        mode="condense" if SUMMARIES[proposal.mechanism].merges else "summary",
         first_changed=first_difference(work.request.items, shorter),
         judged=judged,
         summaries=before.summaries + 1,
@@ -404,17 +378,9 @@ def _summary_request(work: CompactionWork, items: Sequence[Item], proposal: Prop
 
 
 def _budget(work: CompactionWork, items: Sequence[Item], span: Span, mechanism: str) -> int:
-    """Return how long a summary may be: a share of the originals for the whole middle, a fixed length for a pass."""
-    if mechanism in _PASSES:
-        return work.request.settings.leaf.leaf_target_tokens
-    compression = work.request.settings.compression
+    """Return how long a summary may be; edits of what it replaces do not make it shorter."""
     whole = work.request.items if len(items) == len(work.request.items) else items
-    return summarize.budget(
-        whole[span.start : span.stop],
-        ratio=compression.summary_ratio,
-        least=compression.summary_min_tokens,
-        most=work.request.counted(work.request.limits.summary),
-    )
+    return SUMMARIES[mechanism].budget(work.request, whole[span.start : span.stop])
 
 
 def _longest_summary(work: CompactionWork, proposal: Proposal) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Generator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.core.mechanisms.registry import propose_summaries
+from lowwater.core.mechanisms import summarize
 from lowwater.core.policies.safety_rules import (
     after_failure,
     after_summary,
@@ -60,7 +60,7 @@ def prefetch_summary(
     if not ladder.asked or is_prefetched(state) or cool_down_left(state.past, at):
         return None
     inputs = decision_context(state, setup, at)
-    offer = next(iter(propose_summaries(inputs.request)), None)
+    offer = next(iter(summarize.propose_priced(inputs.request)), None)
     if offer is None or offer.span is None or not _is_expected(inputs, offer, setup):
         return None
     work = CompactionWork(
@@ -104,7 +104,7 @@ def _is_expected(inputs: DecisionInputs, offer: Proposal, setup: Setup) -> bool:
             return True
     if inputs.pricing is None:
         return False
-    plans = candidate_plans((), [offer], inputs.pricing, digests=False)
+    plans = candidate_plans((), [offer], inputs.pricing, lost={})
     return any(plan.rent >= _SHARE_OF_PRICE * plan.price for plan in plans)
 
 
