@@ -18,7 +18,7 @@ from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.invariants import Protected, Watch
 from lowwater.testing.provider import Answer, Call, CallTools, Provider, Say, Think
-from lowwater.testing.provider.responses_api import Sealing
+from lowwater.testing.provider.prompt import Sealing
 
 SAMPLED = ("runway", "prune-naive", "hermes-classic")
 A_SAMPLE_OF_POLICIES = pytest.mark.parametrize(

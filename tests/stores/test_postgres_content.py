@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from lowwater.core.ledger import Ledger
 from lowwater.core.stored import About, Append
 from lowwater.errors import BadInput
-from lowwater.stores.postgres.queries import append, delete, pack_append
+from lowwater.stores.postgres.queries import PostgresQueries
 from lowwater.stores.postgres.store import PostgresStore
+from lowwater.stores.serialization import pack_entry
 from lowwater.stores.shared import conceal_nothing
 from lowwater.testing.postgres import apart
 from lowwater.testing.store_contract import add, append_patiently, said, texts
@@ -115,7 +116,7 @@ def test_content_that_is_being_deleted_is_written_again(postgres_address):
     store = PostgresStore(postgres_address)
     add(store, "a", 0, said("shared"), said("only a"))
     with psycopg.connect(postgres_address) as other:
-        assert delete(other, "a")
+        assert PostgresQueries(other).delete("a")
         appending = waiting(postgres_address, lambda: add(store, "b", 0, said("shared"), said("new")))
     appending.join()
     assert texts(store.read("b").entries) == ["shared", "new"]
@@ -129,7 +130,7 @@ def test_the_last_two_sessions_that_hold_content_take_it_with_them(postgres_addr
     add(store, "a", 0, said("shared"))
     add(store, "b", 0, said("shared"))
     with psycopg.connect(postgres_address) as other:
-        assert delete(other, "a")
+        assert PostgresQueries(other).delete("a")
         deleting = waiting(postgres_address, lambda: store.delete("b"))
     deleting.join()
     assert sizes(postgres_address) == dict.fromkeys(TABLES, 0)
@@ -140,7 +141,9 @@ def test_the_last_two_sessions_that_hold_content_take_it_with_them(postgres_addr
 def test_content_that_two_append_at_the_same_time_is_kept_once(is_kept, postgres_address):
     store = PostgresStore(postgres_address)
     other = psycopg.connect(postgres_address)
-    append(other, "a", 0, pack_append(Append(entries=(said("shared"),))), conceal_nothing)
+    shared = said("shared")
+    packed = [pack_entry(shared)]
+    PostgresQueries(other).append("a", 0, Append(entries=(shared,)), packed, conceal_nothing)
     appending = waiting(postgres_address, lambda: add(store, "b", 0, said("shared"), said("more")))
     if is_kept:
         other.commit()
@@ -164,7 +167,7 @@ def test_an_original_that_is_being_deleted_is_no_longer_there_to_be_copied(postg
             refused.append(error)
 
     with psycopg.connect(postgres_address) as other:
-        assert delete(other, "a")
+        assert PostgresQueries(other).delete("a")
         thread = waiting(postgres_address, copying)
     thread.join()
     assert len(refused) == 1

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from lowwater.chat.tools import ToolOutcome
 from lowwater.core.api_calls import Usage
+from lowwater.core.formats.usage import anthropic_usage_fields
 from lowwater.core.messages import Format, ToolCall
 from lowwater.core.strict_json import read_json, write_json
 from lowwater.errors import BadInput
@@ -119,16 +120,7 @@ def text_answer(text: str, usage: Usage, format: Format, *, model: str) -> bytes
 def usage_fields(usage: Usage, format: Format) -> dict[str, Any]:
     """Return the usage of a call in the form of the provider's API."""
     if format == "anthropic":
-        return {
-            "input_tokens": usage.uncached,
-            "cache_read_input_tokens": usage.cache_read,
-            "cache_creation_input_tokens": usage.cache_write + usage.cache_write_long,
-            "cache_creation": {
-                "ephemeral_5m_input_tokens": usage.cache_write,
-                "ephemeral_1h_input_tokens": usage.cache_write_long,
-            },
-            "output_tokens": usage.output,
-        }
+        return anthropic_usage_fields(usage)
     written = usage.cache_write + usage.cache_write_long
     details = {"cached_tokens": usage.cache_read} | ({"cache_write_tokens": written} if written else {})
     return {

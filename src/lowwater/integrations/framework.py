@@ -5,7 +5,8 @@ framework (`OutgoingRequest.view`), and records the answer (`ModelAnswer`).
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -16,8 +17,10 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.entries import Edit
 from lowwater.core.formats.codec import encode_messages
 from lowwater.core.formats.refusals import refuses_images
+from lowwater.core.formats.usage import anthropic_usage_fields
 from lowwater.core.ledger import Ledger
 from lowwater.core.messages import AnyPart, Format, Image, Message, Role, Text, Thinking, ToolCall
+from lowwater.core.recall.recalled import openai_tools
 from lowwater.core.reconcile import branch_of
 from lowwater.core.strict_json import read_fields, write_json, write_object
 from lowwater.core.view import Edited, Summary, items_shown
@@ -36,9 +39,26 @@ _WHOLE = -1
 """The position of a part that is not inside a message's content."""
 
 
-def missing_extra(framework: str, extra: str) -> BadSetting:
-    """Return the error for a framework that is not installed; it names the extra to install."""
-    return BadSetting(f"{framework} is not installed: pip install 'lowwater[{extra}]'")
+@contextmanager
+def needing(*packages: str, extra: str = "", otherwise: str) -> Iterator[None]:
+    """Import what needs a framework; if one of its packages is missing, raise BadSetting with `otherwise` and the extra to install."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in packages:
+            raise
+        raise BadSetting(f"{otherwise}: pip install 'lowwater[{extra}]'" if extra else otherwise) from None
+
+
+def recall_functions() -> list[dict[str, Any]]:
+    """Return name, description and parameters of each recall tool."""
+    return [tool["function"] for tool in openai_tools()]
+
+
+def function_tool(name: str, description: str | None, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tool as a chat request lists it."""
+    function = {"name": name, "description": description or "", "parameters": parameters}
+    return {"type": "function", "function": function}
 
 
 class LruCache(Generic[K, V]):
@@ -336,12 +356,30 @@ class ModelAnswer(Struct, frozen=True, kw_only=True):
                     "content": Raw(read_fields(wire)["content"]),
                     "model": self.model,
                     "stop_reason": self.stop,
-                    "usage": self.usage and _anthropic_usage(self.usage),
+                    "usage": self.usage and anthropic_usage_fields(self.usage),
                 }
             )
         choice = {"message": Raw(wire), "finish_reason": self.stop}
         usage = self.usage and _chat_usage(self.usage, reports_cache=self.reports_cache)
         return msgspec.json.encode({"choices": [choice], "model": self.model, "usage": usage})
+
+
+def with_changes(
+    blocks: Iterable[V], changes: Mapping[int, str | None], written: Callable[[str], V]
+) -> Iterator[V]:
+    """Yield blocks by their places: as they are, replaced by what is `written` for a text, or not at all."""
+    for at, block in enumerate(blocks):
+        text = changes.get(at)
+        if text is not None:
+            yield written(text)
+        elif at not in changes:
+            yield block
+
+
+def answer_for(session: Session, read: Callable[[S, Format], ModelAnswer], answer: S) -> bytes:
+    """Return an answer of the framework in the format of a session, for it to record."""
+    format = session_format(session)
+    return read(answer, format).response(format)
 
 
 def learn_limit(session: Session, error: Exception) -> bool:
@@ -362,19 +400,6 @@ def system_of(sent: OutgoingRequest[S]) -> str:
     """Return the system prompt as text; a policy may have added to the one that was given."""
     system = sent.request.system
     return str(msgspec.json.decode(system)) if system else ""
-
-
-def _anthropic_usage(usage: Usage) -> dict[str, Any]:
-    return {
-        "input_tokens": usage.uncached,
-        "cache_read_input_tokens": usage.cache_read,
-        "cache_creation_input_tokens": usage.cache_write + usage.cache_write_long,
-        "cache_creation": {
-            "ephemeral_5m_input_tokens": usage.cache_write,
-            "ephemeral_1h_input_tokens": usage.cache_write_long,
-        },
-        "output_tokens": usage.output,
-    }
 
 
 def _chat_usage(usage: Usage, *, reports_cache: bool) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def _compaction(told: _Compaction, messages: list[RecordedMessage | None]) -> Na
 
 
 def _message(file: RecordedFile, line: FileLine, header: _Header | None) -> RecordedMessage | None:
-    beside = file.read(line, _Beside)
+    beside = file.read(line.data, _Beside, line.number)
     if beside is None:
         return None
     fields = {name: value for name, value in read_fields(line.data).items() if name not in _BESIDE}
@@ -130,10 +130,8 @@ def _message(file: RecordedFile, line: FileLine, header: _Header | None) -> Reco
 def _usage(file: RecordedFile, line: FileLine, raw: bytes) -> Usage | None:
     if b'"cacheRead"' not in raw:
         return usage_in(raw, file=file, where=line.number)
-    try:
-        told = read_json(raw, _Pi)
-    except BadInput as error:
-        file.broken(line.number, str(error))
+    told = file.read(raw, _Pi, line.number)
+    if told is None:
         return None
     return Usage(
         uncached=told.input or 0,

@@ -126,11 +126,9 @@ class _Echo(Struct):
 def entries_of(file: RecordedFile) -> Iterator[LogEntry]:
     """Yield the lines of the tree, in the order of the file; broken lines are reported to the file."""
     for line in file.lines():
-        try:
+        entry = None
+        with file.broken_at(line.number):
             entry = _entry(line)
-        except BadInput as error:
-            file.broken(line.number, str(error))
-            continue
         if entry is not None:
             yield entry
 
@@ -441,11 +439,9 @@ def _report(file: RecordedFile, lines: Sequence[_MessageLine]) -> UsageReport | 
     """Return the report with the most output: lines written while the answer streamed have partial counts."""
     found: UsageReport | None = None
     for line in lines:
-        try:
+        report = None
+        with file.broken_at(line.entry.number):
             report = decode_anthropic_report(bytes(line.content.usage)) if bytes(line.content.usage) else None
-        except BadInput as error:
-            file.broken(line.entry.number, str(error))
-            continue
         if report and (found is None or report.usage.output >= found.usage.output):
             found = report
     return found
@@ -488,46 +484,37 @@ def _user(file: RecordedFile, entry: LogEntry, branch: Branch) -> None:
 
 
 def _boundary(file: RecordedFile, entry: LogEntry, branch: Branch) -> None:
-    try:
+    with file.broken_at(entry.number):
         content = line_content(file, entry)
-    except BadInput as error:
-        file.broken(entry.number, str(error))
-        return
-    branch.compactions.append(
-        NativeCompaction(
-            index=len(branch.messages),
-            kind="prune" if entry.kind == "prune" else "summary",
-            at=seconds(content.timestamp),
-            trigger=content.trigger,
-            before=content.before,
-            removed=content.removed,
-            cleared=content.cleared,
+        branch.compactions.append(
+            NativeCompaction(
+                index=len(branch.messages),
+                kind="prune" if entry.kind == "prune" else "summary",
+                at=seconds(content.timestamp),
+                trigger=content.trigger,
+                before=content.before,
+                removed=content.removed,
+                cleared=content.cleared,
+            )
         )
-    )
 
 
 def _attachment(file: RecordedFile, entry: LogEntry, branch: Branch) -> None:
     """Add an attachment: by the harness, or by the user while the model was busy."""
-    try:
+    with file.broken_at(entry.number):
         content = line_content(file, entry)
         attached = read_json(bytes(content.attachment), _Attachment)
         message = _message("user", attached.blocks(content.attachment))
-    except BadInput as error:
-        file.broken(entry.number, str(error))
-        return
-    kind = "" if attached.is_of_the_user else "attachment"
-    branch.messages.append(RecordedMessage(message=message, at=seconds(content.timestamp), kind=kind))
+        kind = "" if attached.is_of_the_user else "attachment"
+        branch.messages.append(RecordedMessage(message=message, at=seconds(content.timestamp), kind=kind))
 
 
 def _join(file: RecordedFile, entries: Sequence[LogEntry], role: str) -> _Joined:
     """Return lines of one role joined to one message."""
     lines: list[_MessageLine] = []
     for entry in entries:
-        try:
+        with file.broken_at(entry.number):
             content = line_content(file, entry)
-        except BadInput as error:
-            file.broken(entry.number, str(error))
-        else:
             lines.append(_MessageLine(entry=entry, content=content, blocks=_blocks(content.content)))
     try:
         message = _message(role, [block for line in lines for block in line.blocks])

@@ -19,7 +19,9 @@ from lowwater.logs.recording_builder import (
     GatheredAnswer,
     GatheredResult,
     InputMessage,
+    function_call,
     text_of_content,
+    usage_with_cached,
 )
 
 # Items
@@ -84,8 +86,7 @@ def call_of(item: CodexItem) -> ChatFields | None:
             "custom": {"name": item.name or "custom", "input": item.input or ""},
         }
     name = item.name or item.type.removesuffix("_call")
-    arguments = text_of_content(item.action if item.type == "local_shell_call" else item.arguments)
-    return {"id": call, "type": "function", "function": {"name": name, "arguments": arguments}}
+    return function_call(call, name, item.action if item.type == "local_shell_call" else item.arguments)
 
 
 def codex_texts(content: str | list[CodexContent] | None) -> list[str]:
@@ -187,15 +188,11 @@ class Counter:
 
 
 def _usage(figures: _Figures) -> Usage:
-    """Return the usage in parts that do not overlap; OpenAI's input includes cache reads and writes."""
-    prompt = figures.input_tokens or 0
-    read = min(figures.cached_input_tokens or 0, prompt)
-    written = min(figures.cache_write_input_tokens or 0, prompt - read)
-    return Usage(
-        uncached=prompt - read - written,
-        cache_read=read,
-        cache_write=written,
-        output=figures.output_tokens or 0,
+    return usage_with_cached(
+        figures.input_tokens,
+        read=figures.cached_input_tokens,
+        written=figures.cache_write_input_tokens,
+        output=figures.output_tokens,
     )
 
 
@@ -286,7 +283,7 @@ class Codex:
         """Yield a session for each rollout in the file."""
         rollout = _Rollout(file)
         for line in file.lines():
-            said = file.read(line, _Line)
+            said = file.read(line.data, _Line, line.number)
             if said is None:
                 continue
             try:

@@ -14,12 +14,13 @@ from lowwater.logs.files import RecordedFile, first_objects, seconds
 from lowwater.logs.recording import Recording
 from lowwater.logs.recording_builder import (
     AgentCompaction,
-    ChatFields,
     ChatSession,
     GatheredAnswer,
     GatheredResult,
     InputMessage,
+    function_call,
     text_of_content,
+    usage_with_cached,
 )
 
 # Token counts
@@ -60,30 +61,24 @@ class CompactionUsage(ModelUsage):
 
 def usage_of(metrics: CopilotMetrics) -> Usage | None:
     """Return the counts in parts that do not overlap; None if there are none."""
-    return _apart(metrics.usage) if metrics.usage and metrics.usage.inputTokens else None
+    used = metrics.usage
+    if used is None or not used.inputTokens:
+        return None
+    return usage_with_cached(
+        used.inputTokens,
+        read=used.cacheReadTokens,
+        written=used.cacheWriteTokens,
+        output=used.outputTokens,
+    )
 
 
 def spent(used: CompactionUsage) -> Usage:
     """Return the usage of a compaction in parts that do not overlap."""
-    return _apart(
-        ModelUsage(
-            inputTokens=used.inputTokens or used.input,
-            outputTokens=used.outputTokens or used.output,
-            cacheReadTokens=used.cacheReadTokens or used.cachedInput,
-            cacheWriteTokens=used.cacheWriteTokens,
-        )
-    )
-
-
-def _apart(figures: ModelUsage) -> Usage:
-    prompt = figures.inputTokens or 0
-    read = min(figures.cacheReadTokens or 0, prompt)
-    written = min(figures.cacheWriteTokens or 0, prompt - read)
-    return Usage(
-        uncached=prompt - read - written,
-        cache_read=read,
-        cache_write=written,
-        output=figures.outputTokens or 0,
+    return usage_with_cached(
+        used.inputTokens or used.input,
+        read=used.cacheReadTokens or used.cachedInput,
+        written=used.cacheWriteTokens,
+        output=used.outputTokens or used.output,
     )
 
 
@@ -173,7 +168,7 @@ class CopilotCli:
         """Yield the session and its sub-agents; if a file has several sessions, each when the next begins."""
         stream = _Stream(file)
         for line in file.lines():
-            event = file.read(line, _Event)
+            event = file.read(line.data, _Event, line.number)
             if event is None or event.type not in _KNOWN:
                 continue
             try:
@@ -263,7 +258,10 @@ class _Stream:
             session.items.append(answer)
         answer.texts += [data.content] if data.content else []
         answer.thoughts += [data.reasoningText] if data.reasoningText else []
-        answer.calls += [_call(request) for request in data.toolRequests or []]
+        answer.calls += [
+            function_call(request.toolCallId, request.name, request.arguments)
+            for request in data.toolRequests or []
+        ]
 
     def _compacted(self, session: ChatSession, data: _Data, number: int, at: float | None) -> None:
         session.items.append(
@@ -289,11 +287,6 @@ class _Stream:
 
 def _said(text: str, number: int, at: float | None, kind: str) -> InputMessage:
     return InputMessage(fields={"role": "user", "content": text}, where=number, at=at, kind=kind)
-
-
-def _call(request: _Request) -> ChatFields:
-    function = {"name": request.name, "arguments": text_of_content(request.arguments)}
-    return {"id": request.toolCallId, "type": "function", "function": function}
 
 
 def _result(session: ChatSession, data: _Data, number: int, at: float | None) -> None:

@@ -5,7 +5,7 @@ import re
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
 from math import isfinite
@@ -195,13 +195,15 @@ class RecordedFile:
         taken, self._broken = tuple(self._broken), []
         return taken
 
-    def read(self, line: FileLine, kind: type[T]) -> T | None:
-        """Return the line decoded as `kind`; if it cannot be, count it as broken and return None."""
-        try:
-            return read_json(line.data, kind)
-        except BadInput as error:
-            self.broken(line.number, str(error))
-            return None
+    def read(self, data: bytes, kind: type[T], where: int | str) -> T | None:
+        """Return JSON decoded as `kind`; if it cannot be, count the place as broken and return None."""
+        with self.broken_at(where):
+            return read_json(data, kind)
+        return None
+
+    def broken_at(self, where: int | str) -> AbstractContextManager[object, bool]:
+        """Return a context that a BadInput leaves quietly, with the place counted as broken."""
+        return _BrokenAt(self, where)
 
     def recorded_elsewhere(self, call: str, session: str) -> str | None:
         """Return the other session that recorded a call first; None if `session` in this file is the first, which is remembered."""
@@ -225,6 +227,18 @@ class RecordedFile:
     def _progress(self) -> None:
         if self._on_read is not None:
             self._on_read(self._disk.tell())
+
+
+class _BrokenAt(AbstractContextManager[object, bool]):
+    def __init__(self, file: RecordedFile, where: int | str) -> None:
+        self._file, self._where = file, where
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> bool:
+        if isinstance(error, BadInput):
+            self._file.broken(self._where, str(error))
+        return isinstance(error, BadInput)
 
 
 def _error_text(error: Exception) -> str:
@@ -347,6 +361,38 @@ def json_items(data: bytes) -> Iterator[bytes]:
         yield from _pieces(data)
     else:
         yield from map(bytes, whole)
+
+
+def read_or(data: bytes, otherwise: T) -> T:
+    """Return JSON decoded as the type of `otherwise`, or `otherwise` if it is something else."""
+    try:
+        return read_json(data, type(otherwise))
+    except BadInput:
+        return otherwise
+
+
+def is_readable(data: bytes, kind: type[object]) -> bool:
+    """Return whether this is JSON of one kind."""
+    try:
+        read_json(data, kind)
+    except BadInput:
+        return False
+    return True
+
+
+def unquoted(data: bytes) -> bytes:
+    """Return JSON that is inside a JSON string, unquoted; anything else as it is."""
+    return read_or(data, "").strip().encode(errors="replace") if data[:1] == b'"' else data
+
+
+def given_value(data: bytes) -> bytes:
+    """Return a JSON value; empty if it is null."""
+    return b"" if data == b"null" else data
+
+
+def given_text(value: object) -> str:
+    """Return a text; empty if the value is something else."""
+    return value if isinstance(value, str) else ""
 
 
 def _first_fields(data: bytes) -> dict[str, bytes]:

@@ -9,17 +9,16 @@ from msgspec import Raw, Struct
 from lowwater.core.api_calls import Usage
 from lowwater.core.formats.usage import Tokens
 from lowwater.core.strict_json import read_json
-from lowwater.errors import BadInput
-from lowwater.logs.files import RecordedFile, fields_in, seconds
+from lowwater.logs.files import RecordedFile, fields_in, is_readable, seconds
 from lowwater.logs.recording import Recording
 from lowwater.logs.recording_builder import (
     AgentCompaction,
-    ChatFields,
     ChatSession,
     GatheredAnswer,
     GatheredResult,
     InputMessage,
     SessionItem,
+    function_call,
     text_of_content,
 )
 
@@ -87,7 +86,7 @@ def answer_of(message: GeminiMessage, where: int | str, at: float | None) -> Gat
         model=message.model or "",
         texts=[text] if text else [],
         thoughts=[thought for thought in thoughts if thought],
-        calls=[_call(call) for call in calls],
+        calls=[function_call(call.id, call.name, call.args) for call in calls],
         results={call: result for call, result in results.items() if result is not None},
         usage=_usage(message.tokens) if message.tokens else None,
     )
@@ -123,11 +122,6 @@ def _response(response: Raw) -> str:
         return text_of_content(response)
     said = read_json(bytes(response), _Output)
     return text_of_content(next((it for it in (said.output, said.error) if bytes(it)), response))
-
-
-def _call(call: _ToolCall) -> ChatFields:
-    function = {"name": call.name, "arguments": text_of_content(call.args)}
-    return {"id": call.id, "type": "function", "function": function}
 
 
 def _usage(tokens: _Tokens) -> Usage | None:
@@ -174,7 +168,7 @@ class GeminiCli:
         chat = _Chat(file)
         lines = file.lines()
         first = next(lines, None)
-        if first is not None and fields_in(first.data) and _is_whole(first.data):
+        if first is not None and fields_in(first.data) and is_readable(first.data, _Record):
             chat.add(first.data, first.number)
             for line in lines:
                 chat.add(line.data, line.number)
@@ -196,18 +190,17 @@ class _Chat:
         self._known: dict[str, int] = {}
 
     def add(self, data: bytes, where: int | str) -> None:
-        try:
+        with self._file.broken_at(where):
             record = read_json(data, _Record)
             if record.rewind_to is not None:
-                self._rewind(record.rewind_to)
+                # If the message is not known, all messages are retracted.
+                self._back_to(self._known.get(record.rewind_to, 0))
             elif record.id and record.type:
                 self._message(read_json(data, GeminiMessage), where)
             elif bytes(record.set):
                 self._change(read_json(bytes(record.set), _Record), where)
             else:
                 self._change(record, where)
-        except BadInput as error:
-            self._file.broken(where, str(error))
 
     def recordings(self) -> Iterator[Recording]:
         subagent = self._kind == "subagent"
@@ -229,12 +222,11 @@ class _Chat:
 
     def _replace(self, raws: Sequence[Raw], where: int | str) -> None:
         """Take a new list of messages: a shorter one is a rewind, one with another beginning is a compaction."""
-        messages: list[GeminiMessage] = []
-        for number, raw in enumerate(raws, start=1):
-            try:
-                messages.append(read_json(bytes(raw), GeminiMessage))
-            except BadInput as error:
-                self._file.broken(f"{where} message {number}", str(error))
+        read = (
+            self._file.read(bytes(raw), GeminiMessage, f"{where} message {number}")
+            for number, raw in enumerate(raws, start=1)
+        )
+        messages = [message for message in read if message is not None]
         places = [self._known.get(message.id) for message in messages]
         compacts = bool(self._known) and bool(places) and places[0] is None
         if compacts:
@@ -244,10 +236,6 @@ class _Chat:
         for number, (message, place) in enumerate(zip(messages, places, strict=True), start=1):
             if place is None:
                 self._message(message, f"{where} message {number}", is_summary=compacts and number == 1)
-
-    def _rewind(self, to: str) -> None:
-        """Retract a message and all after it; if it is not known, all messages."""
-        self._back_to(self._known.get(to, 0))
 
     def _back_to(self, place: int) -> None:
         self._session.rewind(place)
@@ -273,14 +261,6 @@ class _Chat:
             self._session.items[place] = item
         else:
             self._session.items.append(item)
-
-
-def _is_whole(data: bytes) -> bool:
-    try:
-        read_json(data, _Record)
-    except BadInput:
-        return False
-    return True
 
 
 FORMATS = (GeminiCli(),)

@@ -14,7 +14,15 @@ from lowwater.core.api_calls import Usage, together
 from lowwater.core.messages import Message
 from lowwater.core.strict_json import read_json, write_json
 from lowwater.errors import BadInput
-from lowwater.logs.files import Database, RecordedFile, has_columns, open_database, seconds
+from lowwater.logs.files import (
+    Database,
+    RecordedFile,
+    given_text,
+    has_columns,
+    open_database,
+    read_or,
+    seconds,
+)
 from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
 from lowwater.logs.recording_builder import build_recording, decode_chat_fields
 
@@ -79,7 +87,7 @@ def system_prompt_of(database: Database, session: str) -> str:
     if "system_prompt" not in database.columns("sessions"):
         return ""
     found = next(database.rows("SELECT system_prompt FROM sessions WHERE id = ?", session), None)
-    return _text(found["system_prompt"]) if found is not None else ""
+    return given_text(found["system_prompt"]) if found is not None else ""
 
 
 def message_rows(database: Database, session: str, file: RecordedFile) -> Iterator[HermesMessageRow]:
@@ -88,32 +96,33 @@ def message_rows(database: Database, session: str, file: RecordedFile) -> Iterat
     columns = ", ".join(name for name in _MESSAGE if name in there)
     taken_back = " AND NOT (active = 0 AND compacted = 0)" if {"active", "compacted"} <= there else ""
     query = f"SELECT {columns} FROM messages WHERE session_id = ?{taken_back} ORDER BY id"  # noqa: S608  # as above
-    try:
+    with file.broken_at(f"session {session}"):
         for row in database.rows(query, session):
             message = _message(row, file)
             if message is not None:
                 yield HermesMessageRow(message=message, at=seconds(dict(row).get("timestamp")))
-    except BadInput as error:
-        file.broken(f"session {session}", str(error))
 
 
 def _session(fields: dict[str, object]) -> HermesSession:
-    marks = _marks(_text(fields.get("model_config")))
+    marks = read_or(given_text(fields.get("model_config")).encode(), _Marks())
     figures = [
         _count(fields.get(f"{name}_tokens")) for name in ("input", "cache_read", "cache_write", "output")
     ]
     uncached, read, written, output = figures
     usage = Usage(uncached=uncached, cache_read=read, cache_write=written, output=output)
     return HermesSession(
-        id=_text(fields["id"]),
-        source=_text(fields.get("source")),
-        model=_text(fields.get("model")),
-        parent=_text(fields.get("parent_session_id")) or marks.branched_from or marks.delegate_from or "",
+        id=given_text(fields["id"]),
+        source=given_text(fields.get("source")),
+        model=given_text(fields.get("model")),
+        parent=given_text(fields.get("parent_session_id"))
+        or marks.branched_from
+        or marks.delegate_from
+        or "",
         branched=marks.branched_from is not None,
         delegated=marks.delegate_from is not None,
         started_at=seconds(fields.get("started_at")),
         ended_at=seconds(fields.get("ended_at")),
-        end_reason=_text(fields.get("end_reason")),
+        end_reason=given_text(fields.get("end_reason")),
         calls=_count(fields.get("api_call_count")),
         usage=usage if usage.prompt else None,
     )
@@ -121,12 +130,12 @@ def _session(fields: dict[str, object]) -> HermesSession:
 
 def _message(row: sqlite3.Row, file: RecordedFile) -> Message | None:
     fields = dict(row)
-    role, where = _text(fields.get("role")), f"message {fields.get('id')}"
+    role, where = given_text(fields.get("role")), f"message {fields.get('id')}"
     if role in _NO_MESSAGES:
         return None
     try:
         shaped: dict[str, object] = {"role": role, "content": _content(fields)}
-        if calls := _text(fields.get("tool_calls")):
+        if calls := given_text(fields.get("tool_calls")):
             shaped["tool_calls"] = read_json(calls.encode(), list[Raw])
     except BadInput as error:
         file.broken(where, str(error))
@@ -134,7 +143,7 @@ def _message(row: sqlite3.Row, file: RecordedFile) -> Message | None:
     if role == "tool":
         shaped["tool_call_id"] = fields.get("tool_call_id")
         shaped["name"] = fields.get("tool_name")
-    if thought := _text(fields.get("reasoning_content")) or _text(fields.get("reasoning")):
+    if thought := given_text(fields.get("reasoning_content")) or given_text(fields.get("reasoning")):
         shaped["reasoning_content"] = thought
     return decode_chat_fields(shaped, file=file, where=where)
 
@@ -147,17 +156,6 @@ def _content(fields: dict[str, object]) -> object:
     if content.startswith(_STRUCTURED):
         return read_json(content.removeprefix(_STRUCTURED).encode(), Raw)
     return content
-
-
-def _marks(config: str) -> _Marks:
-    try:
-        return read_json(config.encode(), _Marks) if config else _Marks()
-    except BadInput:
-        return _Marks()
-
-
-def _text(told: object) -> str:
-    return told if isinstance(told, str) else ""
 
 
 def _count(told: object) -> int:
@@ -318,16 +316,14 @@ def _recording(
     usage = _sum(lineage)
     if usage is not None and one_call and sum(session.calls for session in lineage) == 1:
         messages, usage = [_billed(message, usage) for message in messages], None
-    yield replace(
-        build_recording(
-            file,
-            id=root.id,
-            agent=Hermes.name,
-            messages=messages,
-            compactions=[NativeCompaction(index=one.start, at=rows[one.start].at) for one in left],
-            system=_system(database, lineage),
-            started_at=root.started_at,
-        ),
+    yield build_recording(
+        file,
+        id=root.id,
+        agent=Hermes.name,
+        messages=messages,
+        compactions=[NativeCompaction(index=one.start, at=rows[one.start].at) for one in left],
+        system=_system(database, lineage),
+        started_at=root.started_at,
         shared=shared,
         usage=usage,
     )

@@ -14,9 +14,17 @@ from msgspec import Raw, Struct
 
 from lowwater.core.formats.codec import detect
 from lowwater.core.messages import Format
-from lowwater.core.strict_json import read_json, write_object
-from lowwater.errors import BadInput
-from lowwater.logs.files import RecordedFile, fields_in, json_items, seconds
+from lowwater.core.strict_json import write_object
+from lowwater.logs.files import (
+    RecordedFile,
+    fields_in,
+    given_text,
+    given_value,
+    is_readable,
+    json_items,
+    read_or,
+    seconds,
+)
 from lowwater.logs.recording import RecordedCall, RecordedMessage, Recording
 from lowwater.logs.recording_builder import build_recording, decode_recorded, usage_in
 
@@ -84,14 +92,14 @@ class MessageLists:
 
 def _in_lines(head: bytes) -> bool:
     first, _, rest = head.partition(b"\n")
-    return _is_whole(first, dict[str, Raw]) and (bool(rest.strip()) or _is_message(first))
+    return is_readable(first, dict[str, Raw]) and (bool(rest.strip()) or _is_message(first))
 
 
 def _from_array(file: RecordedFile) -> Iterator[Recording]:
     """Yield the sessions of a file that begins with an array: one value, or a list on each line."""
     head = file.head().lstrip()
     first, _, rest = head.partition(b"\n")
-    if rest.lstrip()[:1] == b"[" and _is_whole(first, list[Raw]):
+    if rest.lstrip()[:1] == b"[" and is_readable(first, list[Raw]):
         yield from _from_lines(file)
         return
     items = json_items(file.whole())
@@ -112,7 +120,7 @@ def _from_lines(file: RecordedFile) -> Iterator[Recording]:
     if _is_list(first.raw):
         yield from _sessions(each, file)
         return
-    header = _Header() if _is_message(first.raw) else _header(next(each).raw)
+    header = _Header() if _is_message(first.raw) else read_or(next(each).raw, _Header())
     yield from _recording(list(each), file, header, place=file.path.name.split(".")[0])
 
 
@@ -124,7 +132,7 @@ def _sessions(each: Iterable[_Numbered], file: RecordedFile, *, alone: bool = Fa
         else:
             fields = fields_in(item.raw)
             name = _list_field(fields)
-            header, raw = _header(item.raw), fields.get(name, b"")
+            header, raw = read_or(item.raw, _Header()), fields.get(name, b"")
         if not raw:
             file.broken(item.where, "it has no list of messages")
             continue
@@ -147,33 +155,33 @@ def _recording(
         return
     yield build_recording(
         file,
-        id=_text(header.id) or _text(header.session_id) or place,
+        id=given_text(header.id) or given_text(header.session_id) or place,
         agent=MessageLists.name,
         messages=messages,
-        model=_text(header.model),
-        system=_value(header.system),
-        tools=_value(header.tools),
+        model=given_text(header.model),
+        system=given_value(bytes(header.system)),
+        tools=given_value(bytes(header.tools)),
     )
 
 
 def _message(
     one: _Numbered, format: Format, file: RecordedFile, header: _Header, *, after: str
 ) -> RecordedMessage | None:
-    try:
-        around = read_json(one.raw, _Around)
-    except BadInput as error:
-        file.broken(one.where, str(error))
+    around = file.read(one.raw, _Around, one.where)
+    if around is None:
         return None
     message = decode_recorded(_alone(one.raw), format, file=file, where=one.where)
     if message is None:
         return None
     usage = usage_in(bytes(around.usage), file=file, where=one.where)
     answers = message.role == "assistant" and (usage is not None or after != "assistant")
-    kind = _text(around.kind).partition(":")[0]
+    kind = given_text(around.kind).partition(":")[0]
     return RecordedMessage(
         message=message,
         at=seconds(around.ts) or seconds(around.timestamp) or seconds(around.created_at),
-        call=RecordedCall(model=_text(around.model) or _text(header.model), usage=usage) if answers else None,
+        call=RecordedCall(model=given_text(around.model) or given_text(header.model), usage=usage)
+        if answers
+        else None,
         kind=kind if kind in _KINDS else "",
     )
 
@@ -184,13 +192,6 @@ def _alone(raw: bytes) -> bytes:
     if fields.keys().isdisjoint(_BESIDE):
         return raw
     return write_object({name: value for name, value in fields.items() if name not in _BESIDE})
-
-
-def _header(raw: bytes) -> _Header:
-    try:
-        return read_json(raw, _Header)
-    except BadInput:
-        return _Header()
 
 
 def _is_message(raw: bytes) -> bool:
@@ -207,22 +208,6 @@ def _is_list(raw: bytes) -> bool:
 
 def _list_field(fields: dict[str, bytes]) -> str:
     return next((name for name in LISTS if _is_message(next(json_items(fields.get(name, b"")), b""))), "")
-
-
-def _is_whole(line: bytes, kind: type[object]) -> bool:
-    try:
-        read_json(line, kind)
-    except BadInput:
-        return False
-    return True
-
-
-def _text(told: object) -> str:
-    return told if isinstance(told, str) else ""
-
-
-def _value(raw: Raw) -> bytes:
-    return b"" if bytes(raw) == b"null" else bytes(raw)
 
 
 FORMATS = (MessageLists(),)

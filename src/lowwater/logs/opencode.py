@@ -3,18 +3,19 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
 from lowwater.core.api_calls import Usage
-from lowwater.core.strict_json import read_json, write_json
+from lowwater.core.strict_json import write_json
 from lowwater.errors import BadInput
 from lowwater.logs.files import (
     Database,
     RecordedFile,
     fields_in,
+    given_text,
     has_columns,
     json_items,
     open_database,
@@ -25,7 +26,6 @@ from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMess
 from lowwater.logs.recording_builder import between_tags, build_recording, decode_chat_fields
 
 _AGENT = "opencode"
-T = TypeVar("T")
 
 
 # What OpenCode writes
@@ -388,11 +388,11 @@ class OpenCodeFiles:
         if _is_piece(fields):
             raise BadInput("a message or part, which is read with its session")
         if "messages" in fields:
-            info = _read(_Raw("info", fields.get("info", b"")), SessionInfo, file) or SessionInfo()
+            info = file.read(fields.get("info", b""), SessionInfo, "info") or SessionInfo()
             told = _exported(fields["messages"], file)
             yield from _recording(replace(info, id=info.id or name), told, file)
         else:
-            info = _read(_Raw("session", data), SessionInfo, file) or SessionInfo()
+            info = file.read(data, SessionInfo, "session") or SessionInfo()
             yield from _recording(replace(info, id=name), _beside(file), file)
 
 
@@ -411,7 +411,7 @@ class OpenCodeDatabase:
         with open_database(file.path) as database:
             sessions = list(database.rows("SELECT id, parent_id, time_created FROM session ORDER BY id"))
             for row in sessions:
-                info = SessionInfo(id=str(row["id"]), parent=_text(row["parent_id"]))
+                info = SessionInfo(id=str(row["id"]), parent=given_text(row["parent_id"]))
                 for recording in _recording(info, _stored(info.id, database, file), file):
                     yield replace(recording, started_at=seconds(row["time_created"]))
 
@@ -424,16 +424,14 @@ def _recording(info: SessionInfo, told: Sequence[OpencodeMessage], file: Recorde
         return
     prompts = (one.info.system for one in told if isinstance(one.info.system, str) and one.info.system)
     prompt = next(prompts, "")
-    yield replace(
-        build_recording(
-            file,
-            id=info.id,
-            agent=_AGENT,
-            messages=conversation.messages,
-            compactions=conversation.compactions,
-            system=write_json(prompt) if prompt else b"",
-            started_at=seconds(info.time.created) if info.time else None,
-        ),
+    yield build_recording(
+        file,
+        id=info.id,
+        agent=_AGENT,
+        messages=conversation.messages,
+        compactions=conversation.compactions,
+        system=write_json(prompt) if prompt else b"",
+        started_at=seconds(info.time.created) if info.time else None,
         parent=info.parent or "",
         relation="subagent" if info.parent else "",
     )
@@ -509,19 +507,11 @@ def _stored(session: str, database: Database, file: RecordedFile) -> list[Openco
 
 
 def _told(raw: _Raw, parts: Iterable[_Raw], file: RecordedFile) -> OpencodeMessage | None:
-    info = _read(raw, MessageInfo, file)
+    info = file.read(raw.data, MessageInfo, raw.where)
     if info is None:
         return None
-    read = (_read(part, OpencodePart, file) for part in parts)
+    read = (file.read(part.data, OpencodePart, part.where) for part in parts)
     return OpencodeMessage(where=raw.where, info=info, parts=tuple(part for part in read if part is not None))
-
-
-def _read(raw: _Raw, kind: type[T], file: RecordedFile) -> T | None:
-    try:
-        return read_json(raw.data, kind)
-    except BadInput as error:
-        file.broken(raw.where, str(error))
-        return None
 
 
 def _in_order(each: Iterable[OpencodeMessage | None]) -> list[OpencodeMessage]:
@@ -540,10 +530,6 @@ def _is_piece(fields: dict[str, bytes]) -> bool:
     return is_message or (
         fields.get("id", b"").startswith(b'"prt') and {"type", "messageID"} <= fields.keys()
     )
-
-
-def _text(told: object) -> str:
-    return told if isinstance(told, str) else ""
 
 
 def _bytes(told: object) -> bytes:

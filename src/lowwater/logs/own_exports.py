@@ -44,12 +44,13 @@ class OwnExports:
     def read(self, file: RecordedFile) -> Iterator[Recording]:
         """Yield the session, without lines that are missing or broken."""
         lines = file.lines()
-        first = next((read for line in lines if (read := file.read(line, _First)) is not None), None)
+        read = (file.read(line.data, _First, line.number) for line in lines)
+        first = next((found for found in read if found is not None), None)
         if first is None:
             return
         gathered = _Gathered()
         for line in lines:
-            told = file.read(line, _Line)
+            told = file.read(line.data, _Line, line.number)
             if told is not None:
                 gathered.take(told)
         yield gathered.recording(first, path=str(file.path))

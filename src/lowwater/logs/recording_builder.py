@@ -13,10 +13,10 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.formats.codec import decode_messages, encode_messages
 from lowwater.core.formats.usage import decode_anthropic_usage, decode_openai_usage
 from lowwater.core.messages import AnyPart, CallIds, Format, Message, Text
-from lowwater.core.strict_json import read_fields, read_json, write_json
+from lowwater.core.strict_json import read_fields, write_json
 from lowwater.core.summary.activity import own_words
-from lowwater.errors import BadInput, MalformedMessage
-from lowwater.logs.files import RecordedFile, SharedCalls
+from lowwater.errors import MalformedMessage
+from lowwater.logs.files import RecordedFile, SharedCalls, read_or
 from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
 
 ChatFields = dict[str, Any]
@@ -33,23 +33,19 @@ _CHAT_FIGURES = {"prompt_tokens", "prompt_tokens_details", "input_tokens_details
 
 def decode_recorded(raw: bytes, format: Format, *, file: RecordedFile, where: int | str) -> Message | None:
     """Return the message in `raw`; if it is malformed, count the place as broken and return None."""
-    try:
-        return decode_messages([raw], format)[0]
-    except MalformedMessage as error:
-        file.broken(where, error.problem)
-    except BadInput as error:
-        file.broken(where, str(error))
+    with file.broken_at(where):
+        try:
+            return decode_messages([raw], format)[0]
+        except MalformedMessage as error:
+            file.broken(where, error.problem)
     return None
 
 
 def decode_chat_fields(message: object, *, file: RecordedFile, where: int | str) -> Message | None:
     """Return the chat message with these fields; if it is malformed, count the place as broken and return None."""
-    try:
-        raw = write_json(message)
-    except BadInput as error:
-        file.broken(where, str(error))
-        return None
-    return decode_recorded(raw, "openai_chat", file=file, where=where)
+    with file.broken_at(where):
+        return decode_recorded(write_json(message), "openai_chat", file=file, where=where)
+    return None
 
 
 def usage_in(raw: bytes, *, file: RecordedFile, where: int | str) -> Usage | None:
@@ -60,23 +56,33 @@ def usage_in(raw: bytes, *, file: RecordedFile, where: int | str) -> Usage | Non
     """
     if raw.strip() in (b"", b"null", b"{}"):
         return None
-    try:
+    with file.broken_at(where):
         names = set(read_fields(raw))
         of_chat = bool(names & _CHAT_FIGURES) or not names & _ANTHROPIC_FIGURES
         usage = decode_openai_usage(raw) if of_chat else decode_anthropic_usage(raw)
-    except BadInput as error:
-        file.broken(where, str(error))
-        return None
-    return usage if usage.prompt else None
+        return usage if usage.prompt else None
+    return None
 
 
 def text_of_content(value: Raw) -> str:
     """Return a JSON value as text: a string's content, anything else as its JSON."""
     raw = bytes(value)
-    try:
-        return read_json(raw, str)
-    except BadInput:
-        return raw.decode(errors="replace")
+    return read_or(raw, raw.decode(errors="replace"))
+
+
+def function_call(id: str, name: str, arguments: Raw) -> ChatFields:
+    """Return a tool call as a chat message has it."""
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": text_of_content(arguments)}}
+
+
+def usage_with_cached(
+    prompt: int | None, *, read: int | None, written: int | None = None, output: int | None
+) -> Usage:
+    """Return the usage in parts that do not overlap, from prompt tokens that include cache reads and writes."""
+    whole = prompt or 0
+    cached = min(read or 0, whole)
+    stored = min(written or 0, whole - cached)
+    return Usage(uncached=whole - cached - stored, cache_read=cached, cache_write=stored, output=output or 0)
 
 
 def model_of_most(messages: Iterable[RecordedMessage]) -> str:
@@ -96,6 +102,10 @@ def build_recording(
     tools: bytes = b"",
     model: str = "",
     started_at: float | None = None,
+    parent: str = "",
+    relation: str = "",
+    shared: int = 0,
+    usage: Usage | None = None,
 ) -> Recording:
     """Return the recording; `model` is used if no call names one, `started_at` instead of the first message's time."""
     times = (each.at for each in messages if each.at is not None)
@@ -109,6 +119,10 @@ def build_recording(
         system=system,
         tools=tools,
         compactions=tuple(compactions),
+        parent=parent,
+        relation=relation,
+        shared=shared,
+        usage=usage,
     )
 
 

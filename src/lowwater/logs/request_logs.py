@@ -16,7 +16,15 @@ from lowwater.core.formats.streams import answer_in_events, answer_in_stream
 from lowwater.core.messages import Format, Message
 from lowwater.core.strict_json import read_fields, read_json, write_object
 from lowwater.errors import BadInput
-from lowwater.logs.files import RecordedFile, fields_in, json_items, seconds
+from lowwater.logs.files import (
+    RecordedFile,
+    fields_in,
+    given_value,
+    json_items,
+    read_or,
+    seconds,
+    unquoted,
+)
 from lowwater.logs.recording import RecordedCall, RecordedMessage, Recording
 from lowwater.logs.recording_builder import build_recording, decode_recorded, usage_in
 
@@ -58,7 +66,7 @@ def exchange_in(line: bytes) -> LoggedExchange | None:
     fields = fields_in(line)
     request = _request_in(fields)
     answer = next((body for name in _CAME if (body := _answer(fields.get(name, b"")))), b"")
-    custom_id = _text(fields.get("custom_id", b""))
+    custom_id = read_or(fields.get("custom_id", b""), "")
     is_result = bool(custom_id) and any(name in fields for name in ("response", "result", "error"))
     if not request and not answer and not is_result:
         return None
@@ -79,7 +87,7 @@ def exchange_in(line: bytes) -> LoggedExchange | None:
 def _request_in(fields: dict[str, bytes]) -> bytes:
     """Return the body of the request; if the line itself has its fields, a body made of the relevant ones."""
     body = next((body for name in _SENT if (body := _request(fields.get(name, b"")))), b"")
-    listed = _unquoted(fields.get("messages", b""))
+    listed = unquoted(fields.get("messages", b""))
     if body or listed[:1] != b"[":
         return body
     own = {name: fields[name] for name in ("model", "system", "tools") if name in fields}
@@ -89,7 +97,7 @@ def _request_in(fields: dict[str, bytes]) -> bytes:
 
 
 def _request(raw: bytes, depth: int = 0) -> bytes:
-    body = _unquoted(raw)
+    body = unquoted(raw)
     fields = fields_in(body)
     if fields.get("messages", b"")[:1] == b"[" or _is_responses_request(fields):
         return body
@@ -98,10 +106,10 @@ def _request(raw: bytes, depth: int = 0) -> bytes:
 
 def _answer(raw: bytes, depth: int = 0) -> bytes:
     if raw[:1] == b'"':
-        text = _text(raw)
+        text = read_or(raw, "")
         if text.lstrip().startswith(("data:", "event:")):
             return answer_in_stream(text.encode(errors="replace"))
-    body = _unquoted(raw)
+    body = unquoted(raw)
     if body[:1] == b"[":
         return answer_in_events(json_items(body))
     fields = fields_in(body)
@@ -129,11 +137,6 @@ def _inside(
     return next((body for name in names if (body := look(fields.get(name, b""), depth + 1))), b"")
 
 
-def _unquoted(raw: bytes) -> bytes:
-    """Return JSON that is inside a JSON string, unquoted; anything else as it is."""
-    return _text(raw).strip().encode(errors="replace") if raw[:1] == b'"' else raw
-
-
 def _counted(fields: dict[str, bytes]) -> bytes:
     if fields.get("usage", b"")[:1] == b"{":
         return fields["usage"]
@@ -155,13 +158,6 @@ def _seconds(raw: bytes) -> float | None:
         return seconds(read_json(raw, float | str)) if raw else None  # type: ignore[arg-type]  # a union is a type
     except BadInput:
         return None
-
-
-def _text(raw: bytes) -> str:
-    try:
-        return read_json(raw, str) if raw[:1] == b'"' else ""
-    except BadInput:
-        return ""
 
 
 # Batches, whose requests are in another file
@@ -364,16 +360,17 @@ class Sessions:
     def _closed(self, id: str) -> Recording:
         session = self._open.pop(id)
         self._size -= session.size
-        recording = build_recording(
+        return build_recording(
             self._file,
             id=session.id,
             agent=AGENT,
             messages=session.messages,
             system=session.system,
             tools=session.tools,
+            parent=session.parent,
+            relation="fork" if session.parent else "",
+            shared=session.shared,
         )
-        relation = "fork" if session.parent else ""
-        return replace(recording, parent=session.parent, relation=relation, shared=session.shared)
 
 
 # The format
@@ -465,9 +462,9 @@ def _asked(request: bytes, where: int | str, sessions: Sessions) -> LoggedReques
     format = detect(raws, fields)
     return LoggedRequest(
         messages=tuple(sessions.messages(raws, format, where)),
-        system=_value(fields.get("system", b"")),
-        tools=_value(fields.get("tools", b"")),
-        model=_model(fields.get("model", b"")),
+        system=given_value(fields.get("system", b"")),
+        tools=given_value(fields.get("tools", b"")),
+        model=read_or(fields.get("model", b""), ""),
     )
 
 
@@ -479,21 +476,10 @@ def _asked_for_response(fields: dict[str, bytes], where: int | str, sessions: Se
     raws = [said] if said else list(json_items(listed))
     return LoggedRequest(
         messages=tuple(sessions.messages(messages_in(raws, RESPONSES), RESPONSES, where)),
-        system=_value(fields.get("instructions", b"")),
-        tools=_value(fields.get("tools", b"")),
-        model=_model(fields.get("model", b"")),
+        system=given_value(fields.get("instructions", b"")),
+        tools=given_value(fields.get("tools", b"")),
+        model=read_or(fields.get("model", b""), ""),
     )
-
-
-def _value(raw: bytes) -> bytes:
-    return b"" if raw == b"null" else raw
-
-
-def _model(raw: bytes) -> str:
-    try:
-        return read_json(raw, str)
-    except BadInput:
-        return ""
 
 
 FORMATS = (RequestLogs(),)

@@ -7,20 +7,17 @@ mini-swe-agent records times and the usage of each call; SWE-agent records sums.
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec import Raw, Struct
 
 from lowwater.core.api_calls import Usage
-from lowwater.core.strict_json import read_json
-from lowwater.errors import BadInput
-from lowwater.logs.files import RecordedFile, fields_in, json_items, seconds
+from lowwater.logs.files import RecordedFile, fields_in, json_items, read_or, seconds, unquoted
 from lowwater.logs.recording import RecordedCall, RecordedMessage, Recording
-from lowwater.logs.recording_builder import decode_chat_fields, model_of_most, usage_in
+from lowwater.logs.recording_builder import build_recording, decode_chat_fields, usage_in
 
 _AGENT, _MINI = "swe-agent", "mini-swe-agent"
 _NONE = Raw(b"null")
-T = TypeVar("T")
 
 
 class _Answer(Struct):
@@ -109,15 +106,14 @@ class SweAgent:
             messages = tuple(one.message for one in said if one.agent == agent or (main and not one.agent))
             if not messages:
                 return
-            yield Recording(
+            yield build_recording(
+                file,
                 id=file.path.stem if main else f"{file.path.stem}:{agent}",
                 agent=_MINI if mini else _AGENT,
-                path=str(file.path),
                 messages=messages,
-                model=model_of_most(messages) or model,
+                model=model,
                 parent="" if main else file.path.stem,
                 relation="" if main else "subagent",
-                started_at=next((one.at for one in messages if one.at), None),
                 usage=_sum(fields) if main and not mini else None,
             )
 
@@ -129,22 +125,16 @@ def _said(fields: dict[str, bytes], file: RecordedFile, model: str) -> Iterator[
         return
     for at, raw in enumerate(json_items(fields[name])):
         where = f"{name}[{at}]"
-        try:
-            told = read_json(raw, _Message)
-        except BadInput as error:
-            file.broken(where, str(error))
-            continue
-        if (message := _recorded(told, file, where, model)) is not None:
+        told = file.read(raw, _Message, where)
+        if told and (message := _recorded(told, file, where, model)) is not None:
             yield _Said(told.agent or "", message)
 
 
 def _steps(trajectory: bytes, file: RecordedFile, model: str) -> Iterator[_Said]:
     for at, raw in enumerate(json_items(trajectory)):
         where = f"trajectory[{at}]"
-        try:
-            step = read_json(raw, _Step)
-        except BadInput as error:
-            file.broken(where, str(error))
+        step = file.read(raw, _Step, where)
+        if step is None:
             continue
         for role, text in (("assistant", step.response), ("user", step.observation)):
             message = _recorded(_Message(role=role, content=text), file, where, model)
@@ -162,8 +152,8 @@ def _recorded(told: _Message, file: RecordedFile, where: str, model: str) -> Rec
     message = decode_chat_fields(shaped, file=file, where=where)
     if message is None:
         return None
-    extra = _read(bytes(told.extra), _Extra())
-    answer = _read(bytes(extra.response), _Answer())
+    extra = read_or(bytes(told.extra), _Extra())
+    answer = read_or(bytes(extra.response), _Answer())
     call = None
     if message.role == "assistant":
         named = answer.model if isinstance(answer.model, str) else model
@@ -174,35 +164,21 @@ def _recorded(told: _Message, file: RecordedFile, where: str, model: str) -> Rec
 
 def _model(fields: dict[str, bytes]) -> str:
     """Return the model's name from the configuration, which is an object or a JSON string with one."""
-    config = _read(_unquoted(fields.get("replay_config", b"")), _Config())
-    info = _read(fields.get("info", b""), _Info()).config or _Config()
+    config = read_or(unquoted(fields.get("replay_config", b"")), _Config())
+    info = read_or(fields.get("info", b""), _Info()).config or _Config()
     named = (config.agent and config.agent.model, config.model, info.model, info.agent and info.agent.model)
     return next((model.name or model.model_name for model in named if model), "")
 
 
 def _sum(fields: dict[str, bytes]) -> Usage | None:
-    stats = _read(fields.get("info", b""), _Info()).model_stats
+    stats = read_or(fields.get("info", b""), _Info()).model_stats
     if stats is None or stats.tokens_sent <= 0:
         return None
     return Usage(uncached=stats.tokens_sent, output=max(0, stats.tokens_received))
 
 
-def _unquoted(raw: bytes) -> bytes:
-    try:
-        return read_json(raw, str).encode() if raw[:1] == b'"' else raw
-    except BadInput:
-        return b""
-
-
 def _has_items(raw: bytes) -> bool:
     return next(json_items(raw), None) is not None
-
-
-def _read(raw: bytes, otherwise: T) -> T:
-    try:
-        return read_json(raw, type(otherwise))
-    except BadInput:
-        return otherwise
 
 
 FORMATS = (SweAgent(),)

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Generator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from msgspec.structs import replace
 
@@ -20,26 +20,28 @@ from lowwater.summarizers.native import block_written_in, native_body
 from lowwater.summarizers.requests import cached_prefix_body, transcript_body
 
 if TYPE_CHECKING:
-    import httpx2
+    import httpx2  # noqa: F401 - in quoted names
 
 _CONTEXT_LENGTH = 128_000
 _TIMEOUT = 120.0
+Client = TypeVar("Client")
 
 
-class _ModelEndpoint:
+class _ModelEndpoint(Generic[Client]):
     """What the blocking and the async summarizer share: the endpoint, what to send, and when to give up."""
 
     def __init__(
         self,
         *,
         model: str,
-        base_url: str,
-        api_key: str | None,
-        format: Format | None,
-        timeout: float,
-        context_length: int,
-        tokenizer: Tokenizer | None,
-        headers: Mapping[str, str] | None,
+        base_url: str = "",
+        api_key: str | None = None,
+        format: Format | None = None,
+        timeout: float = _TIMEOUT,
+        context_length: int = _CONTEXT_LENGTH,
+        tokenizer: Tokenizer | None = None,
+        headers: Mapping[str, str] | None = None,
+        client: Client | None = None,
     ) -> None:
         if not timeout > 0:
             raise BadSetting(f"a timeout of {timeout} seconds makes no sense: it must be above 0")
@@ -51,6 +53,7 @@ class _ModelEndpoint:
         self._timeout = timeout
         self._context_length = context_length
         self._tokenizer = tokenizer or CharacterTokenizer()
+        self._client = client
 
     @property
     def model(self) -> str:
@@ -98,38 +101,13 @@ class _ModelEndpoint:
         return replace(written, text=conceal(written.text)) if request.redact else written
 
 
-class ModelSummarizer(_ModelEndpoint):
+class ModelSummarizer(_ModelEndpoint["httpx2.Client"]):
     """Asks a model for summaries, from any number of threads.
 
     If the session's last request went to the same model in the same format, it is extended, so that the provider reads its
     cache. Otherwise the model is shown a transcript that fits `context_length`. All tries together take at most `timeout`
     seconds. Without an `api_key` the environment's is used, for the provider's own URL only.
     """
-
-    def __init__(
-        self,
-        *,
-        model: str,
-        base_url: str = "",
-        api_key: str | None = None,
-        format: Format | None = None,
-        timeout: float = _TIMEOUT,
-        context_length: int = _CONTEXT_LENGTH,
-        tokenizer: Tokenizer | None = None,
-        headers: Mapping[str, str] | None = None,
-        client: "httpx2.Client | None" = None,
-    ) -> None:
-        super().__init__(
-            model=model,
-            base_url=base_url,
-            api_key=api_key,
-            format=format,
-            timeout=timeout,
-            context_length=context_length,
-            tokenizer=tokenizer,
-            headers=headers,
-        )
-        self._client = client
 
     def summarize(self, request: SummaryRequest, /) -> Written:
         """Return what the model wrote, with the call's usage, or raise SummaryFailed."""
@@ -141,33 +119,8 @@ class ModelSummarizer(_ModelEndpoint):
         return self._written(fulfil(steps, endpoint, self._client), request)
 
 
-class AsyncModelSummarizer(_ModelEndpoint):
+class AsyncModelSummarizer(_ModelEndpoint["httpx2.AsyncClient"]):
     """The async `ModelSummarizer`; a `client` belongs to one event loop, without one any loop will do."""
-
-    def __init__(
-        self,
-        *,
-        model: str,
-        base_url: str = "",
-        api_key: str | None = None,
-        format: Format | None = None,
-        timeout: float = _TIMEOUT,
-        context_length: int = _CONTEXT_LENGTH,
-        tokenizer: Tokenizer | None = None,
-        headers: Mapping[str, str] | None = None,
-        client: "httpx2.AsyncClient | None" = None,
-    ) -> None:
-        super().__init__(
-            model=model,
-            base_url=base_url,
-            api_key=api_key,
-            format=format,
-            timeout=timeout,
-            context_length=context_length,
-            tokenizer=tokenizer,
-            headers=headers,
-        )
-        self._client = client
 
     async def summarize(self, request: SummaryRequest, /) -> Written:
         """Return what the model wrote, with the call's usage, or raise SummaryFailed."""

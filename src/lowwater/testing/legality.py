@@ -6,8 +6,15 @@ from lowwater.core.messages import Format
 from lowwater.testing.provider.anthropic import Signer
 from lowwater.testing.provider.anthropic import rules as messages_rules
 from lowwater.testing.provider.openai import rules as chat_rules
-from lowwater.testing.provider.prompt import ReceivedRequest, Refusal, RequestRule, first_refusal, quarter
-from lowwater.testing.provider.responses_api import ResponseLog, Sealing
+from lowwater.testing.provider.prompt import (
+    ReceivedRequest,
+    Refusal,
+    RequestRule,
+    Sealing,
+    first_refusal,
+    quarter,
+)
+from lowwater.testing.provider.responses_api import ResponseLog
 from lowwater.testing.provider.responses_api import rules as responses_rules
 
 _HEADERS = {

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lowwater.testing.provider.responses_api import Sealing
+from lowwater.testing.provider.prompt import Sealing
 
 HEADERS = {"authorization": "Bearer sk-secret"}
 

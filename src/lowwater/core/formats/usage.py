@@ -1,4 +1,4 @@
-"""Decoding the token usage that a provider reports with an answer."""
+"""The token usage that a provider reports with an answer: decoding it, and writing it as Anthropic does."""
 
 from typing import Annotated, Any, TypeVar
 
@@ -192,3 +192,17 @@ def _read_usage(raw: bytes, kind: type[T]) -> T:
         raise UnreadableJson(f"the usage cannot be read: {error}") from None
     except BadInput as error:
         raise BadInput(f"the usage cannot be read: {error}") from None
+
+
+def anthropic_usage_fields(usage: Usage) -> dict[str, Any]:
+    """Return a usage in the form of the Messages API."""
+    return {
+        "input_tokens": usage.uncached,
+        "cache_read_input_tokens": usage.cache_read,
+        "cache_creation_input_tokens": usage.cache_write + usage.cache_write_long,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": usage.cache_write,
+            "ephemeral_1h_input_tokens": usage.cache_write_long,
+        },
+        "output_tokens": usage.output,
+    }

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from lowwater.errors import BadSetting
+from lowwater.integrations.framework import needing
 
 if TYPE_CHECKING:
     from lowwater.integrations.hermes.engine import LowwaterEngine
@@ -25,12 +25,9 @@ def __getattr__(name: str) -> object:
     """Import the engine on first use, or raise an error that says what to install."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        from lowwater.integrations.hermes import engine  # noqa: PLC0415 - needs Hermes
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != "agent":
-            raise
-        raise BadSetting(
-            "Hermes is not installed here: pip install lowwater in the environment of hermes-agent"
-        ) from None
-    return engine.LowwaterEngine
+    with needing(
+        "agent",
+        otherwise="Hermes is not installed here: pip install lowwater in the environment of hermes-agent",
+    ):
+        from lowwater.integrations.hermes.engine import LowwaterEngine  # noqa: PLC0415 - needs Hermes
+    return LowwaterEngine

@@ -7,8 +7,8 @@ from typing import Any
 from agent.context_engine import ContextEngine  # type: ignore[import-not-found]  # only in Hermes' environment
 from msgspec.structs import replace
 
-from lowwater.core.recall.recalled import openai_tools
 from lowwater.errors import LowwaterError
+from lowwater.integrations.framework import recall_functions
 from lowwater.integrations.hermes.history import (
     CHAT,
     ENGINES,
@@ -184,7 +184,7 @@ class LowwaterEngine(ContextEngine):  # type: ignore[misc]  # its types are Herm
 
     def get_tool_schemas(self) -> list[Json]:
         """Return the recall tools, which search and expand what the list no longer shows."""
-        return [tool["function"] for tool in openai_tools()]
+        return recall_functions()
 
     def handle_tool_call(self, name: str, args: Json, **kwargs: Any) -> str:  # noqa: ANN401
         """Return the result of a recall tool as JSON."""

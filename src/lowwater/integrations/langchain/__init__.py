@@ -1,12 +1,10 @@
 """Lowwater for LangChain and LangGraph: middleware for `langchain.agents.create_agent`."""
 
-from lowwater.integrations.framework import missing_extra
+from lowwater.integrations.framework import needing
 
-try:
+with needing(
+    "langchain", "langchain_core", "langgraph", extra="langchain", otherwise="LangChain is not installed"
+):
     from lowwater.integrations.langchain.middleware import LowwaterMiddleware
-except ModuleNotFoundError as error:
-    if error.name is None or error.name.partition(".")[0] not in {"langchain", "langchain_core", "langgraph"}:
-        raise
-    raise missing_extra("LangChain", "langchain") from None
 
 __all__ = ["LowwaterMiddleware"]

@@ -33,7 +33,6 @@ from lowwater.core.messages import (
     ToolCall,
     ToolResult,
 )
-from lowwater.core.recall.recalled import openai_tools
 from lowwater.core.tools import is_recall
 from lowwater.errors import BadInput
 from lowwater.integrations.framework import (
@@ -45,13 +44,16 @@ from lowwater.integrations.framework import (
     RequestPreamble,
     SourcePart,
     ViewMessage,
+    answer_for,
     aprepare_call,
     image_from_url,
     learn_limit,
     map_message,
     prepare_call,
+    recall_functions,
     session_format,
     system_of,
+    with_changes,
 )
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
@@ -211,18 +213,20 @@ def messages_of(sent: OutgoingRequest[BaseMessage], *, marks: bool) -> list[AnyM
     return view
 
 
+def _text_block(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
 def _joined(before: BaseMessage, message: BaseMessage, *, keep: bool) -> BaseMessage:
     """Return two user messages merged into one; with `keep`, the result is based on the second, with its other fields."""
     content: Content = [*blocks_of(before), *blocks_of(message)]
-    blocks = [{"type": "text", "text": block} if isinstance(block, str) else block for block in content]
+    blocks = [_text_block(block) if isinstance(block, str) else block for block in content]
     return (message if keep else before).model_copy(update={"content": blocks})
 
 
 def marked(message: BaseMessage, mark: Mark) -> BaseMessage:
     """Return a copy of the message with a cache mark on its last block that may carry one."""
-    blocks = [
-        {"type": "text", "text": block} if isinstance(block, str) else block for block in blocks_of(message)
-    ]
+    blocks = [_text_block(block) if isinstance(block, str) else block for block in blocks_of(message)]
     for at in range(len(blocks) - 1, -1, -1):
         block = blocks[at]
         if (
@@ -244,13 +248,11 @@ def _written(shown: ViewMessage[BaseMessage]) -> list[BaseMessage]:
 def _changed(message: BaseMessage, changes: Mapping[int, str | None]) -> BaseMessage:
     """Return the message with some texts replaced or dropped, and everything else unchanged."""
     said = changes.get(OUTSIDE)
-    content: Content = [] if said is None else [{"type": "text", "text": said}]
-    for at, block in enumerate(blocks_of(message)):
-        text = changes.get(at)
-        if text is not None:
-            content.append({"type": "text", "text": text})
-        elif at not in changes and block != "":
-            content.append(block)
+    blocks = with_changes(blocks_of(message), changes, _text_block)
+    content: Content = [
+        *([] if said is None else [_text_block(said)]),
+        *(each for each in blocks if each != ""),
+    ]
     beside = dict(message.additional_kwargs)
     if OUTSIDE in changes:
         beside.pop("reasoning_content", None)
@@ -365,7 +367,7 @@ class LowwaterMiddleware(AgentMiddleware[Any, Any, Any]):
             )
             response = handler(self._changed(request, sent))
         for answer in _answers(response):
-            session.record(model_answer(answer, session_format(session)).response(session_format(session)))
+            session.record(answer_for(session, model_answer, answer))
         return response
 
     async def awrap_model_call(
@@ -386,9 +388,7 @@ class LowwaterMiddleware(AgentMiddleware[Any, Any, Any]):
             )
             response = await handler(self._changed(request, sent))
         for answer in _answers(response):
-            await session.arecord(
-                model_answer(answer, session_format(session)).response(session_format(session))
-            )
+            await session.arecord(answer_for(session, model_answer, answer))
         return response
 
     def wrap_tool_call(
@@ -479,9 +479,9 @@ def _recall_tools() -> list[BaseTool]:
     return [
         StructuredTool.from_function(
             elsewhere,
-            name=each["function"]["name"],
-            description=each["function"]["description"],
-            args_schema=each["function"]["parameters"],
+            name=each["name"],
+            description=each["description"],
+            args_schema=each["parameters"],
         )
-        for each in openai_tools()
+        for each in recall_functions()
     ]

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from lowwater.integrations.framework import missing_extra
+from lowwater.integrations.framework import needing
 
 if TYPE_CHECKING:
     from lowwater.integrations.litellm.hook import LowwaterHook
@@ -14,10 +14,6 @@ def __getattr__(name: str) -> object:
     """Import the hook on first use, or raise an error that says what to install."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        from lowwater.integrations.litellm import hook  # noqa: PLC0415 - needs LiteLLM
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != "litellm":
-            raise
-        raise missing_extra("LiteLLM", "litellm") from None
-    return hook.LowwaterHook
+    with needing("litellm", extra="litellm", otherwise="LiteLLM is not installed"):
+        from lowwater.integrations.litellm.hook import LowwaterHook  # noqa: PLC0415 - needs LiteLLM
+    return LowwaterHook

@@ -10,10 +10,9 @@ from litellm.integrations.custom_logger import (  # type: ignore[import-not-foun
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.core.formats.refusals import refuses_images
 from lowwater.core.messages import Format
-from lowwater.errors import BadInput, LowwaterError
-from lowwater.integrations.framework import LruCache
+from lowwater.errors import LowwaterError
+from lowwater.integrations.framework import LruCache, learn_limit
 from lowwater.integrations.litellm.messages import Json, StreamListener, answer_of, name_of
 from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
@@ -105,15 +104,8 @@ class LowwaterHook(CustomLogger):  # type: ignore[misc]  # its types are LiteLLM
     ) -> None:
         """Learn the context length from a refusal, so that the next request fits."""
         session = self._calls.pop(_id(request_data))
-        if session is None:
-            return
-        if refuses_images(str(original_exception)):
-            internals(session).drop_images()
-            return
-        try:
-            session.learn_context_length(original_exception)
-        except BadInput:
-            return
+        if session is not None:
+            learn_limit(session, original_exception)
 
     async def _prepared(self, data: Json, format: Format, *, owner: str) -> Json:
         deployment_model = self._deployed_model(str(data.get("model") or ""))

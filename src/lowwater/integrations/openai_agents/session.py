@@ -36,7 +36,6 @@ from lowwater.core.messages import (
     ToolCall,
     ToolResult,
 )
-from lowwater.core.recall.recalled import openai_tools
 from lowwater.integrations.framework import (
     FrameworkSessions,
     MappedMessage,
@@ -45,11 +44,15 @@ from lowwater.integrations.framework import (
     RequestPreamble,
     SourcePart,
     ViewMessage,
+    answer_for,
     aprepare_call,
+    function_tool,
     image_from_url,
     map_message,
+    recall_functions,
     session_format,
     system_of,
+    with_changes,
 )
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
@@ -224,13 +227,7 @@ def _with_output(item: Item, changes: Mapping[int, str | None]) -> Item:
 
 def _output(item: Item, changes: Mapping[int, str | None]) -> object:
     """Return a function's output with replaced texts; a single text stays a string."""
-    blocks = []
-    for at, block in enumerate(blocks_of(item)):
-        text = changes.get(at)
-        if text is not None:
-            blocks.append({"type": "input_text", "text": text})
-        elif at not in changes:
-            blocks.append({"type": "input_text", "text": block} if isinstance(block, str) else block)
+    blocks = _with_changes(item, changes, "input_text")
     match blocks:
         case [{"type": "input_text", "text": str(text)}]:
             return text
@@ -252,23 +249,22 @@ def _changed(items: Sequence[Item], changes: Mapping[int, str | None]) -> list[I
         elif item.get("type") == "reasoning":
             dropped = True
         elif item.get("type", "message") == "message":
-            left.append({**item, "content": _content(item, here)})
+            kind = "output_text" if item.get("role") == "assistant" else "input_text"
+            left.append({**item, "content": _with_changes(item, here, kind)})
         else:
             # A call of the provider's own tools was mapped as its JSON; shortened, it is no longer a valid item.
             left.append({"role": "assistant", "content": here.get(0) or ""})
     return [{key: value for key, value in item.items() if key != "id"} for item in left] if dropped else left
 
 
-def _content(item: Item, changes: Mapping[int, str | None]) -> list[Item]:
-    kind = "output_text" if item.get("role") == "assistant" else "input_text"
-    content: list[Item] = []
-    for at, block in enumerate(blocks_of(item)):
-        text = changes.get(at)
-        if text is not None:
-            content.append({"type": kind, "text": text})
-        elif at not in changes:
-            content.append({"type": kind, "text": block} if isinstance(block, str) else block)
-    return content
+def _with_changes(item: Item, changes: Mapping[int, str | None], kind: str) -> list[Item]:
+    """Return an item's blocks with replaced texts, each text as a block of this type."""
+
+    def written(text: str) -> Item:
+        return {"type": kind, "text": text}
+
+    blocks = [written(block) if isinstance(block, str) else block for block in blocks_of(item)]
+    return list(with_changes(blocks, changes, written))
 
 
 def _new(message: Message) -> list[Item]:
@@ -358,13 +354,13 @@ class LowwaterSession:
         """Return the recall tools, for `Agent(tools=…)`."""
         return [
             FunctionTool(
-                name=each["function"]["name"],
-                description=each["function"]["description"],
-                params_json_schema=each["function"]["parameters"],
+                name=each["name"],
+                description=each["description"],
+                params_json_schema=each["parameters"],
                 on_invoke_tool=self._recall,
                 strict_json_schema=False,
             )
-            for each in openai_tools()
+            for each in recall_functions()
         ]
 
     async def filter(self, data: CallModelData[Any]) -> ModelInputData:
@@ -385,8 +381,7 @@ class LowwaterSession:
     async def record(self, response: Any) -> None:  # noqa: ANN401 - the SDK's ModelResponse
         """Record an answer with its usage; the hooks of a run do it."""
         if self._under_way is not None:
-            format = session_format(self._under_way)
-            await self._under_way.arecord(model_answer(response, format).response(format))
+            await self._under_way.arecord(answer_for(self._under_way, model_answer, response))
 
     async def get_items(self, limit: int | None = None) -> list[Item]:
         """Return the whole history, or its newest items; a run begins with it."""
@@ -425,14 +420,7 @@ class LowwaterSession:
 def _tools(agent: Agent[Any]) -> list[dict[str, Any]]:
     """Return the agent's own tools in the chat format; the size of what the SDK adds is learned from usage."""
     return [
-        {
-            "type": "function",
-            "function": {
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": tool.params_json_schema,
-            },
-        }
+        function_tool(tool.name, tool.description, tool.params_json_schema)
         for tool in agent.tools
         if isinstance(tool, FunctionTool)
     ]

@@ -1,12 +1,8 @@
 """Lowwater for pydantic-ai: a capability for its agents."""
 
-from lowwater.integrations.framework import missing_extra
+from lowwater.integrations.framework import needing
 
-try:
+with needing("pydantic_ai", extra="pydantic-ai", otherwise="pydantic-ai is not installed"):
     from lowwater.integrations.pydantic_ai.capability import LowwaterCapability
-except ModuleNotFoundError as error:
-    if error.name is None or error.name.partition(".")[0] != "pydantic_ai":
-        raise
-    raise missing_extra("pydantic-ai", "pydantic-ai") from None
 
 __all__ = ["LowwaterCapability"]

@@ -42,7 +42,6 @@ from lowwater.core.messages import (
     ToolCall,
     ToolResult,
 )
-from lowwater.core.recall.recalled import openai_tools
 from lowwater.integrations.framework import (
     FrameworkSessions,
     MappedMessage,
@@ -51,11 +50,15 @@ from lowwater.integrations.framework import (
     RequestPreamble,
     SourcePart,
     ViewMessage,
+    answer_for,
     aprepare_call,
+    function_tool,
     image_from_url,
     learn_limit,
     map_message,
+    recall_functions,
     session_format,
+    with_changes,
 )
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
@@ -261,13 +264,7 @@ def _parts(shown: ViewMessage[MappedSource], names: Mapping[str, str]) -> list[M
 
 def _changed(part: Any, changes: Mapping[int, str | None]) -> ModelRequestPart:  # noqa: ANN401 - no common base
     """Return the part with some texts replaced or dropped."""
-    content: list[Any] = []
-    for at, item in enumerate(items_of(part)):
-        text = changes.get(at)
-        if text is not None:
-            content.append(text)
-        elif at not in changes:
-            content.append(item)
+    content: list[Any] = list(with_changes(items_of(part), changes, str))
     alone = content[0] if len(content) == 1 and isinstance(content[0], str) else content
     if isinstance(part, UserPromptPart):
         return replace(part, content=alone)
@@ -288,13 +285,8 @@ def _response(shown: ViewMessage[MappedSource]) -> ModelResponse:
         return ModelResponse(parts=[TextPart(shown.message.text)])
     if not shown.is_changed:
         return source
-    parts: list[Any] = []
-    for at, part in enumerate(source.parts):
-        text = shown.changes.get(at)
-        if text is not None:
-            parts.append(TextPart(text))
-        elif at not in shown.changes:
-            parts.append(_called(part, shown.calls))
+    called = (_called(part, shown.calls) for part in source.parts)
+    parts: list[Any] = list(with_changes(called, shown.changes, TextPart))
     dropped = [part for at, part in enumerate(source.parts) if at in shown.changes]
     if any(isinstance(part, ThinkingPart) and part.id for part in dropped):
         parts = [_without_id(part) for part in parts]
@@ -390,9 +382,7 @@ class LowwaterCapability(AbstractCapability[Any]):
     ) -> ModelResponse:
         """Record the answer."""
         session = self._session_of(ctx)
-        await session.arecord(
-            model_answer(response, session_format(session)).response(session_format(session))
-        )
+        await session.arecord(answer_for(session, model_answer, response))
         return response
 
     async def on_model_request_error(
@@ -422,10 +412,7 @@ class LowwaterCapability(AbstractCapability[Any]):
 
             return Tool.from_schema(handle, name, said, schema, takes_ctx=True)
 
-        return [
-            tool(each["function"]["name"], each["function"]["description"], each["function"]["parameters"])
-            for each in openai_tools()
-        ]
+        return [tool(each["name"], each["description"], each["parameters"]) for each in recall_functions()]
 
 
 def _name(ctx: Context) -> str:
@@ -447,14 +434,7 @@ def _preamble(request: ModelRequestContext) -> RequestPreamble:
     return RequestPreamble(
         system="\n\n".join(spoken),
         tools=[
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": tool.description or "",
-                    "parameters": tool.parameters_json_schema,
-                },
-            }
+            function_tool(tool.name, tool.description, tool.parameters_json_schema)
             for tool in (*asked.function_tools, *asked.output_tools)
         ],
         max_tokens=settings.get("max_tokens"),

@@ -12,9 +12,7 @@ from strands.hooks import AgentInitializedEvent  # type: ignore[import-not-found
 from strands.middleware import InvokeModelStage, ModelStopReason  # type: ignore[import-not-found]  # likewise
 from strands.tools.tools import PythonAgentTool  # type: ignore[import-not-found]  # likewise
 
-from lowwater.core.formats.refusals import refuses_images
-from lowwater.core.recall.recalled import openai_tools
-from lowwater.errors import BadInput
+from lowwater.integrations.framework import learn_limit, recall_functions
 from lowwater.integrations.strands.messages import answer_of, message_of, system_of, view_of
 from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
@@ -50,7 +48,7 @@ class LowwaterConversationManager(ConversationManager):  # type: ignore[misc]  #
     @property
     def tools(self) -> list[Any]:
         """The recall tools, to be added to the agent's own."""
-        return [self._tool(each["function"]) for each in openai_tools()]
+        return [self._tool(function) for function in recall_functions()]
 
     def register_hooks(self, registry: Any, **kwargs: Any) -> None:  # noqa: ANN401 - Strands' signature
         """Wrap each call of the model, as soon as there is an agent."""
@@ -63,7 +61,7 @@ class LowwaterConversationManager(ConversationManager):  # type: ignore[misc]  #
     def reduce_context(self, agent: Any, e: Exception | None = None, **_: Any) -> None:  # noqa: ANN401
         """Make the next request smaller: by the context length in the provider's refusal, or else by compacting the view."""
         session = self.session(agent)
-        if e is not None and _learns(session, e):
+        if e is not None and learn_limit(session, e):
             return
         if session.compress() is None and e is not None:
             raise e
@@ -126,17 +124,6 @@ class LowwaterConversationManager(ConversationManager):  # type: ignore[misc]  #
             return {"toolUseId": tool_use["toolUseId"], "status": "success", "content": [{"text": said}]}
 
         return PythonAgentTool(name, spec, recalled)
-
-
-def _learns(session: Session, error: Exception) -> bool:
-    """Return whether an error showed a smaller context than assumed, or refused images that could be dropped."""
-    if refuses_images(str(error)):
-        return internals(session).drop_images()
-    believed = session.status().context
-    try:
-        return session.learn_context_length(error) < believed
-    except BadInput:
-        return False
 
 
 def _config(context: Any) -> dict[str, Any]:  # noqa: ANN401 - InvokeModelContext

@@ -166,10 +166,11 @@ class PostgresConnections:
         )
         self._begin_reading, self._begin_writing = (begin.encode() for begin in begins)
 
-    def reading(self, work: Callable[[Connection], QueryResult]) -> QueryResult:
-        """Run `work` in a transaction that sees one consistent state, whatever others write meanwhile."""
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Open a transaction that sees one consistent state, whatever others write meanwhile."""
         with translated(self._address), self._transaction(self._begin_reading) as connection:
-            return work(connection)
+            yield connection
 
     def writing(self, work: Callable[[Connection], QueryResult]) -> QueryResult:
         """Run `work` in a transaction that writes all or nothing; after a deadlock it is run again."""

@@ -2,7 +2,6 @@
 
 import hmac
 import re
-from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import pairwise
@@ -21,6 +20,7 @@ from lowwater.testing.provider.prompt import (
     PromptPiece,
     ReceivedRequest,
     RequestRule,
+    Sealing,
     Section,
     Violation,
     prefix_digests,
@@ -232,36 +232,33 @@ class Signer:
     """Issues signatures, and reads those that were issued with the same key."""
 
     def __init__(self, key: bytes) -> None:
-        self._key = key
+        self._sealing = Sealing(key)
 
     def sign(self, model: str, text: str, prompt: Sequence[PromptPiece]) -> str:
         """Return the signature of the thinking `text` in an answer to `prompt`."""
-        return self._issued(Claim(model=model, text=digest(text), prefix=prefixes(prompt)[""]))
+        return self._sealing.sealed(write(Claim(model=model, text=digest(text), prefix=prefixes(prompt)[""])))
 
     def sign_block(self, model: str, text: str, prompt: Sequence[PromptPiece]) -> str:
         """Return the signature of a compaction block with this `text`, which replaces all messages of `prompt`."""
         ends = [each[""] for each in self.known_prefixes(prompt)]
         messages = [piece for piece in prompt if piece.section == "messages"]
-        return self._issued(
-            BlockClaim(
-                model=model,
-                text=digest(text),
-                tools=ends[0]["tools"],
-                system=ends[0]["system"],
-                stands=tuple(end["messages"] for end in ends),
-                role=messages[-1].role if messages else "",
-            )
+        claim = BlockClaim(
+            model=model,
+            text=digest(text),
+            tools=ends[0]["tools"],
+            system=ends[0]["system"],
+            stands=tuple(end["messages"] for end in ends),
+            role=messages[-1].role if messages else "",
         )
+        return self._sealing.sealed(write(claim))
 
     def read(self, signature: str) -> Claim | None:
         """Return the claim in a thinking signature, or None if it was not issued here."""
-        opened = self._opened(signature)
-        return None if opened is None else _decoded(opened, Claim)
+        return self._opened(signature, Claim)
 
     def read_block(self, signature: str) -> BlockClaim | None:
         """Return the claim in the signature of a compaction block, or None if it was not issued here."""
-        opened = self._opened(signature)
-        return None if opened is None else _decoded(opened, BlockClaim)
+        return self._opened(signature, BlockClaim)
 
     def known_prefixes(self, prompt: Sequence[PromptPiece]) -> list[dict[str, Prefix]]:
         """Return the accepted prefixes before each block: those of the prompt as sent, then those from before a compaction.
@@ -285,28 +282,13 @@ class Signer:
             return [as_sent]
         return [as_sent, *(prefixes(prompt, behind=stands) for stands in claim.stands)]
 
-    def _issued(self, claim: Struct) -> str:
-        written = msgspec.json.encode(claim)
-        return b64encode(self._seal(written) + written).decode()
-
-    def _opened(self, signature: str) -> bytes | None:
+    def _opened(self, signature: str, kind: type[T]) -> T | None:
+        """Return the claim if it is of this kind, else None: thinking and compaction blocks have different claims."""
+        claim = self._sealing.opened(signature)
         try:
-            opened = b64decode(signature, validate=True)
-        except ValueError:
+            return None if claim is None else msgspec.json.decode(claim, type=kind)
+        except msgspec.ValidationError:
             return None
-        seal, claim = opened[:32], opened[32:]
-        return claim if hmac.compare_digest(seal, self._seal(claim)) else None
-
-    def _seal(self, claim: bytes) -> bytes:
-        return hmac.digest(self._key, claim, "sha256")
-
-
-def _decoded(claim: bytes, kind: type[T]) -> T | None:
-    """Return the claim if it is of this kind, else None: thinking and compaction blocks have different claims."""
-    try:
-        return msgspec.json.decode(claim, type=kind)
-    except msgspec.ValidationError:
-        return None
 
 
 def prefixes(prompt: Sequence[PromptPiece], *, behind: str | None = None) -> dict[str, Prefix]:

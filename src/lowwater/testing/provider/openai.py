@@ -156,6 +156,52 @@ def wrong_type(where: str, expected: str, value: object) -> Violation:
     )
 
 
+def missing(where: str) -> Violation:
+    """Return the 400 for a field that is missing."""
+    return invalid(f"Missing required parameter: '{where}'.", where, "missing_required_parameter")
+
+
+def not_among(value: object, allowed: tuple[str, ...], where: str) -> Violation:
+    """Return the 400 for a value that is none of those allowed."""
+    listed = ", ".join(f"'{one}'" for one in allowed[:-1]) + f", and '{allowed[-1]}'"
+    return invalid(f"Invalid value: '{value}'. Supported values are: {listed}.", where, "invalid_value")
+
+
+def name_too_long(where: str, name: str) -> Violation:
+    """Return the 400 for the name of a function."""
+    return invalid(
+        f"Invalid '{where}': string too long. Expected a string with maximum length {LONGEST_NAME}, "
+        f"but got a string with length {len(name)} instead.",
+        where,
+        "string_above_max_length",
+    )
+
+
+def below_minimum(name: str, least: int, value: int) -> Violation:
+    """Return the 400 for a number that is too small."""
+    return invalid(
+        f"Invalid '{name}': integer below minimum value. Expected a value >= {least}, but got {value} instead.",
+        name,
+        "integer_below_min_value",
+    )
+
+
+def no_breakpoints_here() -> Violation:
+    """Return the 400 for explicit cache breakpoints on a model that has none."""
+    name = "prompt_cache_breakpoint"
+    return invalid(f"{name} is not supported on this model", name, "invalid_parameter")
+
+
+def too_many_breakpoints(found: list[str]) -> Violation:
+    """Return the 400 for more explicit cache breakpoints than are allowed, whose paths are `found`."""
+    return invalid(
+        f"A maximum of {MOST_BREAKPOINTS} explicit prompt_cache_breakpoint blocks may be provided. "
+        f"Found {len(found)}.",
+        found[MOST_BREAKPOINTS],
+        "invalid_value",
+    )
+
+
 def _empty_array(where: str) -> Violation:
     return invalid(
         f"Invalid '{where}': empty array. Expected an array with minimum length 1, but got an empty array instead.",
@@ -204,7 +250,7 @@ def messages_given(incoming: ReceivedRequest) -> Iterator[Violation]:
     """There is at least one message."""
     messages = incoming.body.get("messages")
     if messages is None:
-        yield invalid("Missing required parameter: 'messages'.", "messages", "missing_required_parameter")
+        yield missing("messages")
     elif not isinstance(messages, list):
         yield wrong_type("messages", "an array of objects", messages)
     elif not messages:
@@ -217,20 +263,14 @@ def message_shape(incoming: ReceivedRequest) -> Iterator[Violation]:
         if not isinstance(message, dict):
             yield wrong_type(f"messages[{at}]", "an object", message)
         elif "role" not in message:
-            where = f"messages[{at}].role"
-            yield invalid(f"Missing required parameter: '{where}'.", where, "missing_required_parameter")
+            yield missing(f"messages[{at}].role")
 
 
 def known_roles(incoming: ReceivedRequest) -> Iterator[Violation]:
     """A message's role is one of five."""
     for at, message in enumerate(incoming.messages):
         if message["role"] not in ROLES:
-            supported = ", ".join(f"'{role}'" for role in ROLES[:-1]) + f", and '{ROLES[-1]}'"
-            yield invalid(
-                f"Invalid value: '{message['role']}'. Supported values are: {supported}.",
-                f"messages[{at}].role",
-                "invalid_value",
-            )
+            yield not_among(message["role"], ROLES, f"messages[{at}].role")
 
 
 def content_given(incoming: ReceivedRequest) -> Iterator[Violation]:
@@ -317,12 +357,7 @@ def tool_names(incoming: ReceivedRequest) -> Iterator[Violation]:
         if not isinstance(name, str):
             yield wrong_type(where, "a string", name)
         elif len(name) > LONGEST_NAME:
-            yield invalid(
-                f"Invalid '{where}': string too long. Expected a string with maximum length {LONGEST_NAME}, "
-                f"but got a string with length {len(name)} instead.",
-                where,
-                "string_above_max_length",
-            )
+            yield name_too_long(where, name)
         elif not re.fullmatch(r"[a-zA-Z0-9_-]+", name):
             yield invalid(
                 f"Invalid '{where}': string does not match pattern. "
@@ -419,11 +454,7 @@ def output_limit_positive(incoming: ReceivedRequest) -> Iterator[Violation]:
         if limit is not None and type(limit) is not int:
             yield wrong_type(name, "an integer", limit)
         elif limit is not None and limit < 1:
-            yield invalid(
-                f"Invalid '{name}': integer below minimum value. Expected a value >= 1, but got {limit} instead.",
-                name,
-                "integer_below_min_value",
-            )
+            yield below_minimum(name, 1, limit)
 
 
 def stream_options_need_stream(incoming: ReceivedRequest) -> Iterator[Violation]:
@@ -495,23 +526,14 @@ def breakpoints_supported(incoming: ReceivedRequest) -> Iterator[Violation]:
     """Explicit cache breakpoints exist from GPT-5.6 on."""
     known = version(incoming.model)
     if any(breakpoints(incoming.body)) and (known is None or known < (5, 6)):
-        yield invalid(
-            "prompt_cache_breakpoint is not supported on this model",
-            "prompt_cache_breakpoint",
-            "invalid_parameter",
-        )
+        yield no_breakpoints_here()
 
 
 def at_most_four_breakpoints(incoming: ReceivedRequest) -> Iterator[Violation]:
     """A request has at most four explicit breakpoints."""
     found = list(breakpoints(incoming.body))
     if len(found) > MOST_BREAKPOINTS:
-        yield invalid(
-            f"A maximum of {MOST_BREAKPOINTS} explicit prompt_cache_breakpoint blocks may be provided. "
-            f"Found {len(found)}.",
-            found[MOST_BREAKPOINTS],
-            "invalid_value",
-        )
+        yield too_many_breakpoints(found)
 
 
 def lifetime_sold(incoming: ReceivedRequest) -> Iterator[Violation]:

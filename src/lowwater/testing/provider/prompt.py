@@ -1,5 +1,7 @@
 """What the formats of the test provider share: a prompt in pieces, rules that a request may break, and the protocol of a format."""
 
+import hmac
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import count
@@ -127,6 +129,34 @@ class Prompt:
     def marked(self, *marks: str) -> list[int]:
         """Return the indexes of the pieces that carry one of these marks."""
         return [at for at, piece in enumerate(self.pieces) if piece.mark in marks]
+
+
+# What only this provider can have written
+
+_SEAL = 32
+"""Bytes of a seal, an HMAC."""
+
+
+class Sealing:
+    """Seals texts for thinking signatures and `encrypted_content` (signed, not really encrypted), and opens them with the same key."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def sealed(self, text: str) -> str:
+        """Return a text behind its seal, as base64."""
+        said = text.encode()
+        return b64encode(hmac.digest(self._key, said, "sha256") + said).decode()
+
+    def opened(self, content: str) -> str | None:
+        """Return the text that was sealed, or None if that was not here."""
+        try:
+            opened = b64decode(content, validate=True)
+        except ValueError:
+            return None
+        seal, said = opened[:_SEAL], opened[_SEAL:]
+        whole = hmac.compare_digest(seal, hmac.digest(self._key, said, "sha256"))
+        return said.decode() if whole else None
 
 
 # Rules

@@ -1,7 +1,5 @@
 """OpenAI's Responses API for the test provider: which requests it refuses, what it remembers, and how it answers."""
 
-import hmac
-from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
@@ -9,7 +7,21 @@ from typing import Any
 from lowwater.testing.provider import openai as chat
 from lowwater.testing.provider.answers import CallTools, CutOff, DropConnection, Refuse, Say, Spoken, Think
 from lowwater.testing.provider.caches import Machines, Used
-from lowwater.testing.provider.openai import CREATED, LONGEST_NAME, ChatDialect, invalid, version, wrong_type
+from lowwater.testing.provider.openai import (
+    CREATED,
+    LONGEST_NAME,
+    MOST_BREAKPOINTS,
+    ChatDialect,
+    below_minimum,
+    invalid,
+    missing,
+    name_too_long,
+    no_breakpoints_here,
+    not_among,
+    too_many_breakpoints,
+    version,
+    wrong_type,
+)
 from lowwater.testing.provider.prompt import (
     BREAKPOINT,
     Ids,
@@ -19,6 +31,7 @@ from lowwater.testing.provider.prompt import (
     ReceivedRequest,
     Refusal,
     RequestRule,
+    Sealing,
     Violation,
     prompt_tokens,
     slices,
@@ -68,32 +81,6 @@ class ResponseLog:
     def item(self, item_id: object) -> Json | None:
         """Return an item by its id, or None if it was not stored."""
         return self._items.get(str(item_id))
-
-
-_SEAL = 32
-"""Bytes of a seal, an HMAC."""
-
-
-class Sealing:
-    """Makes `encrypted_content` (signed, not really encrypted), and opens what was made with the same key."""
-
-    def __init__(self, key: bytes) -> None:
-        self._key = key
-
-    def sealed(self, text: str) -> str:
-        """Return a text as `encrypted_content`."""
-        said = text.encode()
-        return b64encode(hmac.digest(self._key, said, "sha256") + said).decode()
-
-    def opened(self, content: str) -> str | None:
-        """Return the text in `encrypted_content`, or None if it was not sealed here."""
-        try:
-            opened = b64decode(content, validate=True)
-        except ValueError:
-            return None
-        seal, said = opened[:_SEAL], opened[_SEAL:]
-        whole = hmac.compare_digest(seal, hmac.digest(self._key, said, "sha256"))
-        return said.decode() if whole else None
 
 
 def items_of(body: Json) -> list[Json]:
@@ -264,7 +251,7 @@ def input_given(incoming: ReceivedRequest) -> Iterator[Violation]:
     body = incoming.body
     sent = body.get("input")
     if sent is None and not (body.get("previous_response_id") or body.get("conversation")):
-        yield invalid("Missing required parameter: 'input'.", "input", "missing_required_parameter")
+        yield missing("input")
     elif not isinstance(sent, str | list | None):
         yield wrong_type("input", "one of a string or array of input items", sent)
 
@@ -279,22 +266,22 @@ def item_shape(incoming: ReceivedRequest) -> Iterator[Violation]:
             return
         kind = kind_of(item)
         if kind not in TYPES:
-            yield _not_among(kind, TYPES, where)
+            yield not_among(kind, TYPES, where)
         required = ("call_id", "output") if kind in OUTPUTS else _REQUIRED.get(kind, ())
         for name in required:
             if item.get(name) is None:
-                yield _missing(f"{where}.{name}")
+                yield missing(f"{where}.{name}")
             elif name != "output" and not isinstance(item[name], str):
                 yield wrong_type(f"{where}.{name}", "a string", item[name])
         if kind == "reasoning" and not isinstance(item.get("summary"), list):
-            yield _missing(f"{where}.summary")
+            yield missing(f"{where}.summary")
 
 
 def known_roles(incoming: ReceivedRequest) -> Iterator[Violation]:
     """A message's role is one of four."""
     for at, item in enumerate(items_of(incoming.body)):
         if kind_of(item) == "message" and item.get("role") not in ROLES:
-            yield _not_among(item.get("role"), ROLES, f"input[{at}]")
+            yield not_among(item.get("role"), ROLES, f"input[{at}]")
 
 
 def content_given(incoming: ReceivedRequest) -> Iterator[Violation]:
@@ -305,7 +292,7 @@ def content_given(incoming: ReceivedRequest) -> Iterator[Violation]:
         if not name:
             continue
         if name not in item:
-            yield _missing(f"input[{at}].{name}")
+            yield missing(f"input[{at}].{name}")
         elif not isinstance(item[name], str | list):
             yield wrong_type(f"input[{at}].{name}", "one of an array of objects or string", item[name])
 
@@ -322,7 +309,7 @@ def content_shape(incoming: ReceivedRequest) -> Iterator[Violation]:
                 yield wrong_type(where, "an object", part)
                 return
             if part.get("type") not in allowed:
-                yield _not_among(part.get("type"), allowed, where)
+                yield not_among(part.get("type"), allowed, where)
             name = "refusal" if part.get("type") == "refusal" else "text"
             if part.get("type") in ("input_text", "output_text", "refusal") and not isinstance(
                 part.get(name), str
@@ -348,21 +335,16 @@ def tool_shape(incoming: ReceivedRequest) -> Iterator[Violation]:
             yield wrong_type(f"tools[{at}]", "an object", tool)
             return
         if not isinstance(tool.get("type"), str):
-            yield _missing(f"tools[{at}].type")
+            yield missing(f"tools[{at}].type")
         if tool.get("type") in ("function", "custom") and not isinstance(tool.get("name"), str):
-            yield _missing(f"tools[{at}].name")
+            yield missing(f"tools[{at}].name")
 
 
 def name_lengths(incoming: ReceivedRequest) -> Iterator[Violation]:
     """The names of offered and called functions have 1 to 64 characters."""
     for where, name in names(incoming.body):
         if not 0 < len(name) <= LONGEST_NAME:
-            yield invalid(
-                f"Invalid '{where}': string too long. Expected a string with maximum length {LONGEST_NAME}, "
-                f"but got a string with length {len(name)} instead.",
-                where,
-                "string_above_max_length",
-            )
+            yield name_too_long(where, name)
 
 
 def names(body: Json) -> Iterator[tuple[str, str]]:
@@ -373,15 +355,6 @@ def names(body: Json) -> Iterator[tuple[str, str]]:
     for at, item in enumerate(items_of(body)):
         if kind_of(item) in CALLS and isinstance(item.get("name"), str):
             yield f"input[{at}].name", item["name"]
-
-
-def _missing(where: str) -> Violation:
-    return invalid(f"Missing required parameter: '{where}'.", where, "missing_required_parameter")
-
-
-def _not_among(value: object, allowed: tuple[str, ...], where: str) -> Violation:
-    listed = ", ".join(f"'{one}'" for one in allowed[:-1]) + f", and '{allowed[-1]}'"
-    return invalid(f"Invalid value: '{value}'. Supported values are: {listed}.", where, "invalid_value")
 
 
 # Rules that depend on earlier responses
@@ -517,7 +490,6 @@ def _words(kind: str) -> str:
 # Rules for settings and for the size
 
 LEAST_OUTPUT = 16
-MOST_BREAKPOINTS = 4
 LIFETIMES = ("30m", "12h")
 
 
@@ -527,30 +499,16 @@ def least_output(incoming: ReceivedRequest) -> Iterator[Violation]:
     if limit is not None and type(limit) is not int:
         yield wrong_type("max_output_tokens", "an integer", limit)
     elif limit is not None and limit < LEAST_OUTPUT:
-        yield invalid(
-            f"Invalid 'max_output_tokens': integer below minimum value. Expected a value >= {LEAST_OUTPUT}, "
-            f"but got {limit} instead.",
-            "max_output_tokens",
-            "integer_below_min_value",
-        )
+        yield below_minimum("max_output_tokens", LEAST_OUTPUT, limit)
 
 
 def breakpoints_supported(incoming: ReceivedRequest) -> Iterator[Violation]:
     """Explicit cache breakpoints exist from GPT-5.6 on, at most four in a request."""
     found, known = list(breakpoints(incoming.body)), version(incoming.model)
     if found and (known is None or known < (5, 6)):
-        yield invalid(
-            "prompt_cache_breakpoint is not supported on this model",
-            "prompt_cache_breakpoint",
-            "invalid_parameter",
-        )
+        yield no_breakpoints_here()
     if len(found) > MOST_BREAKPOINTS:
-        yield invalid(
-            f"A maximum of {MOST_BREAKPOINTS} explicit prompt_cache_breakpoint blocks may be provided. "
-            f"Found {len(found)}.",
-            found[MOST_BREAKPOINTS],
-            "invalid_value",
-        )
+        yield too_many_breakpoints(found)
 
 
 def lifetime_sold(incoming: ReceivedRequest) -> Iterator[Violation]:
