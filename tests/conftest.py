@@ -10,5 +10,7 @@ os.environ["LOWWATER_STORE"] = "memory:"
 settings.register_profile("fixed", deadline=None, derandomize=True)
 settings.register_profile("random", deadline=None, print_blob=True)
 # Whether a test fails is all that `tools.mutation` asks, not the smallest example.
-settings.register_profile("mutation", deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate])
+settings.register_profile(
+    "mutation", deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate]
+)
 settings.load_profile(os.environ.get("TESTS_EXAMPLES", "fixed"))

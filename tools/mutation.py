@@ -9,6 +9,7 @@ that an earlier run killed and this one did not.
 import argparse
 import ast
 import builtins
+import contextlib
 import copy
 import gc
 import json
@@ -33,8 +34,8 @@ DECIDING = (
     "policies/*.py decisions.py costs/*.py turns/pricing.py turns/candidates.py turns/decision_context.py "
     "cache/belief.py"
 ).split()
-TESTS = ("tests/core", "tests/spec", "tests/session")
-SECONDS_PER_MUTANT = 12.0
+TESTS = "tests/core/policies tests/core/costs tests/core/cache tests/core/turns tests/core/test_limits.py tests/spec".split()
+SECONDS_PER_MUTANT = 3.0
 
 COMPARISONS: dict[type[ast.cmpop], ast.cmpop] = {
     ast.Lt: ast.LtE(),
@@ -69,8 +70,14 @@ class Mutant:
     before: str
     after: str
 
+    @property
+    def name(self) -> str:
+        """What it is called in results."""
+        return f"{Path(self.file).name}:{self.line} {self.before} -> {self.after} #{self.number}"
+
 
 def deciding_files() -> list[Path]:
+    """The files whose operators and constants are changed."""
     return sorted(path for pattern in DECIDING for path in CORE.glob(pattern))
 
 
@@ -83,12 +90,16 @@ def changed(node: ast.AST) -> Iterator[ast.AST]:
                     other = copy.deepcopy(node)
                     other.ops[at] = COMPARISONS[type(op)]
                     yield other
-        case ast.BinOp(op=op) if type(op) in ARITHMETIC and not isinstance(node.left, ast.Constant | ast.JoinedStr):
+        case ast.BinOp(op=op) if type(op) in ARITHMETIC and not isinstance(
+            node.left, ast.Constant | ast.JoinedStr
+        ):
             other_sum = copy.deepcopy(node)
             other_sum.op = ARITHMETIC[type(op)]
             yield other_sum
         case ast.BoolOp(op=op, values=values):
-            yield ast.copy_location(ast.BoolOp(ast.Or() if isinstance(op, ast.And) else ast.And(), values), node)
+            yield ast.copy_location(
+                ast.BoolOp(ast.Or() if isinstance(op, ast.And) else ast.And(), values), node
+            )
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             yield operand
         case ast.Constant(value=bool(value)):
@@ -114,7 +125,9 @@ def places(tree: ast.Module) -> Iterator[tuple[ast.AST, str, int | None, ast.AST
         if isinstance(node, ast.Raise | ast.JoinedStr | ast.Assert):
             return
         for field, value in ast.iter_fields(node):
-            if field in ("annotation", "returns", "args", "decorator_list") and not isinstance(node, ast.Call):
+            if field in ("annotation", "returns", "args", "decorator_list") and not isinstance(
+                node, ast.Call
+            ):
                 continue
             for at, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
                 if isinstance(child, ast.AST):
@@ -135,19 +148,25 @@ def places(tree: ast.Module) -> Iterator[tuple[ast.AST, str, int | None, ast.AST
 
 
 def mutants() -> list[Mutant]:
+    """Every place that can be changed."""
     found = []
     for path in deciding_files():
         tree = ast.parse(path.read_text())
         for number, (parent, field, at, other, statement) in enumerate(places(tree)):
             value = getattr(parent, field)
             old = value if at is None else value[at]
-            shown = (old.test, other.test) if isinstance(old, ast.If) and isinstance(other, ast.If) else (old, other)
+            shown = (
+                (old.test, other.test)
+                if isinstance(old, ast.If) and isinstance(other, ast.If)
+                else (old, other)
+            )
             before, after = (ast.unparse(ast.fix_missing_locations(node)) for node in shown)
             found.append(Mutant(str(path.relative_to(ROOT)), number, old.lineno, statement, before, after))
     return found
 
 
 def mutated(mutant: Mutant) -> ast.Module:
+    """The file with that place changed."""
     tree = ast.parse((ROOT / mutant.file).read_text())
     for number, (parent, field, at, other, _) in enumerate(places(tree)):
         if number == mutant.number:
@@ -184,6 +203,7 @@ class Probes(ast.NodeTransformer):
         self.file = file
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        """Put a probe before each of its statements."""
         for inner in ast.walk(node):
             for field in ("body", "orelse", "finalbody"):
                 block = getattr(inner, field, None)
@@ -192,8 +212,9 @@ class Probes(ast.NodeTransformer):
         return node
 
     def probe(self, at: ast.stmt) -> ast.stmt:
+        """Return the call that tells of this statement."""
         call = ast.Call(
-            ast.Name("lowwater_reached", ast.Load()), [ast.Constant((self.file, at.lineno))], []
+            ast.Name("lowwater_reached", ast.Load()), [ast.Constant(self.file), ast.Constant(at.lineno)], []
         )
         return ast.copy_location(ast.Expr(call), at)
 
@@ -201,64 +222,85 @@ class Probes(ast.NodeTransformer):
 class Mutation:
     """The pytest plugin: instead of running the tests once it runs them as described above."""
 
-    def __init__(self, *, sample: int, seed: int, out: Path) -> None:
-        self.sample, self.seed, self.out = sample, seed, out
-        self.failed = False
+    def __init__(self, *, sample: int, seed: int, out: Path, before: dict[str, str]) -> None:
+        self.sample, self.seed, self.out, self.before = sample, seed, out, before
+        self.failed = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self.failed = self.failed or report.failed
+        """Keep the name of a test that fails."""
+        if report.failed:
+            self.failed = report.nodeid
 
     def run(self, session: pytest.Session, items: list[pytest.Item]) -> Iterator[tuple[pytest.Item, float]]:
+        """Run these tests one by one: each with the seconds it took."""
         for item, following in zip(items, [*items[1:], None], strict=True):
             began = time.process_time()
             session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             yield item, time.process_time() - began
 
-    def reach(self, session: pytest.Session, items: list[pytest.Item], to: Path) -> None:
-        """Which statements each test reaches; what a shared fixture reaches counts for all tests of its file."""
+    def reach(self, session: pytest.Session, to: Path) -> None:
+        """Write which statements each test reaches; what a shared fixture reaches counts for its first test."""
         reached: set[tuple[str, int]] = set()
-        setattr(builtins, "lowwater_reached", reached.add)  # noqa: B010
+        setattr(builtins, "lowwater_reached", lambda file, line: reached.add((file, line)))  # noqa: B010
         for path in deciding_files():
             tree = Probes(str(path.relative_to(ROOT))).visit(ast.parse(path.read_text()))
             install(path, ast.fix_missing_locations(tree))
         tests: dict[str, Any] = {}
-        for item, seconds in self.run(session, items):
-            if self.failed:
-                raise RuntimeError(f"{item.nodeid} fails without any mutant")
-            tests[item.nodeid] = {"seconds": seconds, "reached": sorted(reached)}
+        for item, seconds in self.run(session, session.items):
+            # A test that fails without a mutant says nothing about one.
+            tests[item.nodeid] = {"seconds": seconds, "reached": [] if self.failed else sorted(reached)}
+            self.failed = ""
             reached.clear()
         to.write_text(json.dumps(tests))
 
-    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+    def reaching(self, session: pytest.Session) -> dict[tuple[str, int], list[pytest.Item]]:
+        """The tests that reach each statement, the ones that reach least first, as many as there is time for."""
         map_file = self.out.with_suffix(".map.json")
-        if forked(lambda: self.reach(session, session.items, map_file), limit=7200, quiet=False) != 0:
+        if forked(partial(self.reach, session, map_file), limit=7200, quiet=False) != 0:
             sys.exit("the run without mutants failed")
         tests = json.loads(map_file.read_text())
-        reaching: dict[tuple[str, int], list[pytest.Item]] = {}
+        found: dict[tuple[str, int], list[pytest.Item]] = {}
+        spent: dict[tuple[str, int], float] = {}
         for item in sorted(session.items, key=lambda item: len(tests[item.nodeid]["reached"])):
             for file, line in tests[item.nodeid]["reached"]:
-                reaching.setdefault((file, line), []).append(item)
+                seconds = spent.get((file, line), 0.0) + tests[item.nodeid]["seconds"]
+                if seconds <= SECONDS_PER_MUTANT:
+                    spent[file, line] = seconds
+                    found.setdefault((file, line), []).append(item)
+        return found
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Try the mutants, first those that an earlier run killed, each with the test that killed it then."""
         everything = mutants()
         chosen = random.Random(self.seed).sample(everything, min(self.sample, len(everything)))  # noqa: S311
-        results = []
-        began = time.monotonic()
-        for done, mutant in enumerate(sorted(chosen, key=lambda one: (one.file, one.number)), 1):
-            items, seconds = [], 0.0
-            for item in reaching.get((mutant.file, mutant.statement), []):
-                if seconds + tests[item.nodeid]["seconds"] <= SECONDS_PER_MUTANT:
-                    items.append(item)
-                    seconds += tests[item.nodeid]["seconds"]
-            code = forked(partial(self.attempt, session, mutant, items), limit=60) if items else 0
-            results.append({**vars(mutant), "tests": len(items), "killed": code != 0})
-            killed = sum(bool(result["killed"]) for result in results)
-            print(f"{done}/{len(chosen)} tried, {killed} killed, {time.monotonic() - began:.0f} s", file=sys.stderr)
-            self.out.write_text(json.dumps({"mutants": results, "killed": killed, "of": len(results)}, indent=1))
+        by_name = {item.nodeid: item for item in session.items}
+        killers = {mutant: by_name.get(self.before.get(mutant.name, "")) for mutant in chosen}
+        killed_by = {mutant: self.killer(session, mutant, [item]) for mutant, item in killers.items() if item}
+        left = [mutant for mutant in chosen if not killed_by.get(mutant)]
+        reaching = self.reaching(session) if left else {}
+        for done, mutant in enumerate(left, 1):
+            items = reaching.get((mutant.file, mutant.statement), [])
+            killed_by[mutant] = self.killer(session, mutant, items)
+            tell(f"{done} of {len(left)} tried, {sum(map(bool, killed_by.values()))} killed")
+        results = [{**vars(mutant), "name": mutant.name, "by": killed_by[mutant]} for mutant in chosen]
+        results.sort(key=lambda result: (result["file"], result["number"]))
+        killed = sum(map(bool, killed_by.values()))
+        self.out.write_text(json.dumps({"killed": killed, "of": len(chosen), "mutants": results}, indent=1))
         return True
 
-    def attempt(self, session: pytest.Session, mutant: Mutant, items: list[pytest.Item]) -> None:
+    def killer(self, session: pytest.Session, mutant: Mutant, items: list[pytest.Item]) -> str:
+        """The test among these that fails with the mutant; empty if none does."""
+        note = self.out.with_suffix(".killer")
+        note.write_text("a test that did not come to an end")
+        died = items and forked(partial(self.attempt, session, mutant, items, note), limit=90)
+        return note.read_text() if died else ""
+
+    def attempt(self, session: pytest.Session, mutant: Mutant, items: list[pytest.Item], note: Path) -> None:
+        """Run the tests with the mutant up to the first that fails."""
         install(ROOT / mutant.file, mutated(mutant))
         for _ in self.run(session, items):
             if self.failed:
+                note.write_text(self.failed)
                 os._exit(1)
 
 
@@ -274,37 +316,46 @@ def forked(work: Callable[[], None], *, limit: int, quiet: bool = True) -> int:
             os.dup2(nowhere, 2)
         try:
             work()
-        except BaseException:
+        except BaseException:  # noqa: BLE001  # whatever it is, this process must end here
             traceback.print_exc()
             os._exit(2)
         os._exit(0)
     _, status = os.waitpid(child, 0)
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     return status
 
 
+def tell(line: str) -> None:
+    """Print a line beside pytest's own."""
+    sys.stderr.write(f"{line}\n")
+
+
 def main() -> None:
+    """Try a sample of the mutants, and compare with an earlier run if there is one."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--sample", type=int, default=250, help="how many mutants (all: 100000)")
+    parser.add_argument("--sample", type=int, default=150, help="how many mutants")
     parser.add_argument("--seed", type=int, default=16)
     parser.add_argument("--out", type=Path, default=ROOT / "build/mutation.json")
     parser.add_argument("--before", type=Path, help="an earlier result to compare with")
     parser.add_argument("tests", nargs="*", default=TESTS)
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
+    before = json.loads(options.before.read_text())["mutants"] if options.before else []
     os.environ["TESTS_EXAMPLES"] = "mutation"
-    plugin = Mutation(sample=options.sample, seed=options.seed, out=options.out.resolve())
+    plugin = Mutation(
+        sample=options.sample,
+        seed=options.seed,
+        out=options.out.resolve(),
+        before={one["name"]: one["by"] for one in before},
+    )
     pytest.main(["-n0", "-m", "not full", "--no-header", *options.tests], plugins=[plugin])
     now = json.loads(options.out.read_text())
-    print(f"{now['killed']} of {now['of']} mutants killed")
-    if options.before:
-        killed = {(one["file"], one["number"]) for one in now["mutants"] if one["killed"]}
-        for one in json.loads(options.before.read_text())["mutants"]:
-            if one["killed"] and (one["file"], one["number"]) not in killed:
-                print(f"no longer killed: {one['file']}:{one['line']} {one['before']} -> {one['after']}")
+    killed = {one["name"] for one in now["mutants"] if one["by"]}
+    for one in before:
+        if one["by"] and one["name"] not in killed:
+            tell(f"no longer killed: {one['name']}, which {one['by']} killed")
+    tell(f"{now['killed']} of {now['of']} mutants killed")
 
 
 if __name__ == "__main__":

@@ -21,20 +21,6 @@ def steps(decision: Decision) -> list[str]:
 
 
 @EVERY
-@pytest.mark.parametrize("prompt", [70_000, 110_000, 500_000], ids=["threshold", "hygiene", "wall"])
-@pytest.mark.parametrize("forced", [False, True], ids=["by itself", "by hand"])
-def test_a_enabled_false_stops_every_layer(policy: str, prompt: int, forced: bool) -> None:
-    """One gate of four ignored it in lossless-claw."""
-    off = Settings(compression=CompressionSettings(enabled=False, max_view_tokens=20_000))
-    decision = decide(example_context(prompt, *OFFERS, forced=forced), off, policy=policy)
-    assert isinstance(decision, Keep)
-    assert decision.because.code == "disabled"
-    assert decision.because.facts == {"prompt": prompt}
-    switched = example_context(prompt, *OFFERS, forced=forced, enabled=False)
-    assert decide(switched, SETTINGS, policy=policy).because.code == "disabled"
-
-
-@EVERY
 def test_a_by_hand_bypasses_guards_threshold_and_cool_down(policy: str) -> None:
     past = Past(fruitless=9, floor=9_000, fruitless_at=NOON, failures=9, failed_at=NOON)
     now = example_context(9_000, *OFFERS, messages=2, outside_tail=10, forced=True, past=past)
@@ -55,14 +41,6 @@ def test_a_by_hand_bypasses_guards_threshold_and_cool_down(policy: str) -> None:
 )
 def test_by_hand_does_what_the_policy_would(policy: str, expected: list[str]) -> None:
     assert steps(decide(example_context(9_000, *OFFERS, forced=True), SETTINGS, policy=policy)) == expected
-
-
-@EVERY
-@pytest.mark.parametrize("mechanism", ["elide", "shorten", "summarize", "leaf", "condense", "summarize_all"])
-@pytest.mark.parametrize("removes", [500, -500], ids=["useful", "doubtful"])
-def test_by_hand_takes_whatever_is_offered(policy: str, mechanism: str, removes: int) -> None:
-    decision = decide(example_context(9_000, offer(mechanism, removes), forced=True), SETTINGS, policy=policy)
-    assert steps(decision) == [mechanism]
 
 
 @EVERY

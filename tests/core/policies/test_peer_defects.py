@@ -195,15 +195,12 @@ def test_lossless_a_livelock_cannot_put_off_what_is_due() -> None:
     assert kept == 600 // 5
 
 
-@pytest.mark.parametrize("outside_tail", [0, 10_000, 19_999])
 @pytest.mark.parametrize("has_budget", [True, False], ids=["known window", "unknown window"])
 @EVERY
-def test_lossless_nothing_is_compacted_at_2_percent_of_a_million(
-    policy: str, has_budget: bool, outside_tail: int
-) -> None:
+def test_lossless_nothing_is_compacted_at_2_percent_of_a_million(policy: str, has_budget: bool) -> None:
     offers = (offer("elide", 9_000), offer("leaf", 9_000), offer("summarize", 15_000))
     context = 1_000_000 if has_budget else 128_000
-    now = example_context(20_000, *offers, context=context, has_budget=has_budget, outside_tail=outside_tail)
+    now = example_context(20_000, *offers, context=context, has_budget=has_budget, outside_tail=19_999)
     assert isinstance(decide(now, SETTINGS, policy=policy), Keep)
 
 
