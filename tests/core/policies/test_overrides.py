@@ -1,7 +1,6 @@
 """What holds for every policy: off is off, by hand is by hand, and no prompt above the ceiling (specification A, docs/economics.md)."""
 
 import pytest
-from msgspec.structs import replace
 
 from lowwater.core.decisions import Compact, Decision, Keep, Past
 from lowwater.core.policies.registry import POLICIES
@@ -76,27 +75,6 @@ def test_the_policy_of_the_settings_decides_unless_another_is_named() -> None:
     assert isinstance(decide(now, settings, policy="runway"), Compact)
     with pytest.raises(BadSetting, match="did you mean runway"):
         decide(now, settings, policy="runways")
-
-
-@EVERY
-def test_g_a_switch_to_a_smaller_model_compacts_before_sending_if_the_view_no_longer_fits(
-    policy: str,
-) -> None:
-    offers = (offer("elide", 30_000), offer("leaf", 90_000), offer("summarize", 140_000))
-    now = example_context(180_000, *offers, context=1_000_000, outside_tail=10)
-    assert isinstance(decide(now, SETTINGS, policy=policy), Keep)
-    switched = replace(now, limits=example_context(0, context=128_000).limits)
-    decision = decide(switched, SETTINGS, policy=policy)
-    assert isinstance(decision, Compact)
-    assert decision.because.code == "wall"
-    assert decision.because.facts == {"prompt": 180_000, "wall": 112_000, "expected": 40_000}
-
-
-def test_g_a_switch_rederives_threshold_tail_and_runway_at_once() -> None:
-    now = example_context(100_000, *OFFERS, context=200_000)
-    assert decide(now, SETTINGS).because.facts["target"] == 85_000
-    larger = replace(now, limits=example_context(0, context=400_000).limits)
-    assert decide(larger, SETTINGS).because.facts == {"prompt": 100_000, "threshold": 200_000}
 
 
 @pytest.mark.parametrize(("ceiling", "enough"), [(30_000, 20_400), (9_000, 0)], ids=["room", "no room"])

@@ -4,7 +4,6 @@ import pytest
 
 from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import Written
-from lowwater.core.summary.template import Section, parse
 from lowwater.core.summary.transcript import transcript_for
 from lowwater.core.summary.validation import validate
 
@@ -23,13 +22,6 @@ HOSTILE = {
     "escapes": "\x1b[" * 50_000,
     "words": "word " * 20_000,
 }
-
-
-def test_a_stale_task_is_not_revived_from_a_summary(talk, tokenizer):
-    previous = '## Goal\n- First asked: "Port it."\n- Asked last: "Delete the old branch."'
-    talk.user("Never mind the branch, write the changelog.").says("The changelog is written.")
-    summary = parse(extract(talk.request(previous=previous), tokenizer))
-    assert not any("Delete the old branch" in item for section in Section for item in summary.of(section))
 
 
 def test_an_instruction_to_the_model_in_a_tool_result_does_not_reach_the_summary(talk, tokenizer):
