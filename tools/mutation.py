@@ -222,8 +222,18 @@ class Probes(ast.NodeTransformer):
 class Mutation:
     """The pytest plugin: instead of running the tests once it runs them as described above."""
 
-    def __init__(self, *, sample: int, seed: int, out: Path, before: dict[str, str]) -> None:
+    def __init__(
+        self,
+        *,
+        sample: int,
+        seed: int,
+        out: Path,
+        before: dict[str, str],
+        map_file: Path | None,
+        killed_only: bool,
+    ) -> None:
         self.sample, self.seed, self.out, self.before = sample, seed, out, before
+        self.map_file, self.killed_only = map_file, killed_only
         self.failed = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -255,13 +265,14 @@ class Mutation:
 
     def reaching(self, session: pytest.Session) -> dict[tuple[str, int], list[pytest.Item]]:
         """The tests that reach each statement, the ones that reach least first, as many as there is time for."""
-        map_file = self.out.with_suffix(".map.json")
-        if forked(partial(self.reach, session, map_file), limit=7200, quiet=False) != 0:
+        map_file = self.map_file or self.out.with_suffix(".map.json")
+        if not self.map_file and forked(partial(self.reach, session, map_file), limit=7200, quiet=False) != 0:
             sys.exit("the run without mutants failed")
         tests = json.loads(map_file.read_text())
         found: dict[tuple[str, int], list[pytest.Item]] = {}
         spent: dict[tuple[str, int], float] = {}
-        for item in sorted(session.items, key=lambda item: len(tests[item.nodeid]["reached"])):
+        known = [item for item in session.items if item.nodeid in tests]
+        for item in sorted(known, key=lambda item: len(tests[item.nodeid]["reached"])):
             for file, line in tests[item.nodeid]["reached"]:
                 seconds = spent.get((file, line), 0.0) + tests[item.nodeid]["seconds"]
                 if seconds <= SECONDS_PER_MUTANT:
@@ -273,6 +284,8 @@ class Mutation:
         """Try the mutants, first those that an earlier run killed, each with the test that killed it then."""
         everything = mutants()
         chosen = random.Random(self.seed).sample(everything, min(self.sample, len(everything)))  # noqa: S311
+        if self.killed_only:
+            chosen = [mutant for mutant in chosen if self.before.get(mutant.name)]
         by_name = {item.nodeid: item for item in session.items}
         killers = {mutant: by_name.get(self.before.get(mutant.name, "")) for mutant in chosen}
         killed_by = {mutant: self.killer(session, mutant, [item]) for mutant, item in killers.items() if item}
@@ -338,6 +351,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=16)
     parser.add_argument("--out", type=Path, default=ROOT / "build/mutation.json")
     parser.add_argument("--before", type=Path, help="an earlier result to compare with")
+    parser.add_argument(
+        "--killed-only", action="store_true", help="leave out what the earlier run did not kill"
+    )
+    parser.add_argument(
+        "--map", type=Path, help="an earlier map of what tests reach; tests it does not know are left out"
+    )
     parser.add_argument("tests", nargs="*", default=TESTS)
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
@@ -348,6 +367,8 @@ def main() -> None:
         seed=options.seed,
         out=options.out.resolve(),
         before={one["name"]: one["by"] for one in before},
+        map_file=options.map,
+        killed_only=options.killed_only,
     )
     pytest.main(["-n0", "-m", "not full", "--no-header", *options.tests], plugins=[plugin])
     now = json.loads(options.out.read_text())
