@@ -2,11 +2,15 @@
 
 import os
 
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 os.environ["LOWWATER_STORE"] = "memory:"
 
 # `make test` tries the same examples every time, `make test-full` new ones; on a busy machine any example may be slow.
 settings.register_profile("fixed", deadline=None, derandomize=True)
 settings.register_profile("random", deadline=None, print_blob=True)
+# Whether a test fails is all that `tools.mutation` asks, not the smallest example.
+settings.register_profile(
+    "mutation", deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate]
+)
 settings.load_profile(os.environ.get("TESTS_EXAMPLES", "fixed"))

@@ -128,27 +128,6 @@ def test_an_entry_that_refers_to_nothing_is_refused_and_changes_nothing(entry: E
     assert texts(ledger.append(appended("three"))) == ["one", "two", "three"]
 
 
-def test_rewind_undoes_a_compaction_and_keeps_what_came_later() -> None:
-    ledger = Ledger().extend([appended("one", "two"), compacted(summary("s", 1, 2)), appended("three")])
-    assert texts(ledger) == ["s", "three"]
-    assert texts(ledger.append(Rewound(at=0.0, to=1))) == ["one", "two", "three"]
-
-
-def test_rewind_with_discard_goes_back_in_time() -> None:
-    ledger = Ledger().extend([appended("one", "two"), compacted(summary("s", 1, 2)), appended("three")])
-    back = ledger.append(Rewound(at=0.0, to=1, discard_later=True))
-    assert texts(back) == ["one", "two"]
-    assert [message.text for message in back.history()] == ["one", "two", "three"]
-
-
-def test_a_rewind_can_be_rewound() -> None:
-    ledger = Ledger().extend([appended("one", "two"), compacted(summary("s", 1, 2)), appended("three")])
-    twice = ledger.extend(
-        [Rewound(at=0.0, to=1, discard_later=True), appended("four"), Rewound(at=0.0, to=3)]
-    )
-    assert texts(twice) == ["s", "three", "four"]
-
-
 def test_what_a_rewind_discarded_does_not_come_back_by_another_rewind() -> None:
     ledger = Ledger().extend(
         [

@@ -16,46 +16,6 @@ def limits(context: int, **options: int | bool | None) -> Limits:
 
 
 @pytest.mark.parametrize(
-    ("options", "wall"),
-    [
-        ({}, 184_000),
-        ({"max_output": 8_000}, 192_000),
-        ({"max_output": 64_000}, 184_000),
-        ({"max_tokens": 32_000, "max_output": 64_000}, 168_000),
-        ({"max_tokens": 190_000}, 150_000),
-        ({"max_tokens": -5}, 184_000),
-    ],
-    ids=["default", "small output", "large output", "asked for", "a quarter at most", "nonsense"],
-)
-def test_a_wall_is_context_less_reserve(options: dict[str, int], wall: int) -> None:
-    assert limits(200_000, **options).wall == wall
-
-
-def test_a_hygiene_is_85_percent_or_the_wall() -> None:
-    assert limits(200_000).hygiene == 170_000
-    assert limits(64_000).hygiene == 48_000 == limits(64_000).wall
-
-
-@pytest.mark.parametrize(
-    ("context", "threshold"),
-    [(1_000_000, 500_000), (200_000, 100_000), (128_000, 64_000), (100_000, 64_000), (65_536, 47_059)],
-)
-def test_a_threshold_is_half_the_context_at_least_64000_and_below_hygiene(
-    context: int, threshold: int
-) -> None:
-    assert limits(context).threshold == threshold
-
-
-def test_a_hermes_classic_has_no_64000_floor() -> None:
-    assert limits(100_000, floor=False).threshold == 50_000
-
-
-def test_b_numbers_of_a_200k_model() -> None:
-    at = limits(200_000)
-    assert (at.threshold, at.tail, at.summary) == (100_000, 20_000, 10_000)
-
-
-@pytest.mark.parametrize(
     ("context", "protected"),
     [
         (1_000_000, 100_000),
@@ -69,15 +29,6 @@ def test_b_numbers_of_a_200k_model() -> None:
 )
 def test_d_protected_tool_output_by_context(context: int, protected: int) -> None:
     assert limits(context).protected_tool_output == protected
-
-
-def test_d_worked_example_at_128k() -> None:
-    at = limits(128_000)
-    assert (at.threshold, at.minimum_prune, at.runway, at.target) == (64_000, 6_400, 9_600, 54_400)
-
-
-def test_d_a_prune_of_a_small_window_counts_from_5000() -> None:
-    assert limits(65_536).minimum_prune == 5_000
 
 
 def test_a_ceiling_below_the_threshold_takes_its_place_and_shrinks_what_is_sized_by_it() -> None:

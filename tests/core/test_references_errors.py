@@ -46,16 +46,15 @@ def lines(text: str, signs: LinePattern = ERRORS) -> list[str]:
     return [text[line.start : line.end] for line in signed_lines(text, signs)]
 
 
-@BOTH
 @pytest.mark.parametrize("line", SIGNS)
-def test_a_line_with_a_sign_is_found_whole(line: str, signs: LinePattern) -> None:
-    assert lines(f"before\n  {line}\nafter", signs) == [f"  {line}"]
+def test_a_line_with_a_sign_is_found_whole(line: str) -> None:
+    for signs in (ERRORS, ERRORS_AND_FRAMES):
+        assert lines(f"before\n  {line}\nafter", signs) == [f"  {line}"]
 
 
-@BOTH
 @pytest.mark.parametrize("line", NO_SIGNS)
-def test_a_line_that_only_looks_like_one_is_not(line: str, signs: LinePattern) -> None:
-    assert lines(line, signs) == []
+def test_a_line_that_only_looks_like_one_is_not(line: str) -> None:
+    assert lines(line, ERRORS) == lines(line, ERRORS_AND_FRAMES) == []
 
 
 def test_of_a_traceback_it_is_the_first_line_or_the_frames() -> None:

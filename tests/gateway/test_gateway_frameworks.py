@@ -30,6 +30,18 @@ from tests.gateway.scripted_work import is_result, listed_in
 SIZES = pytest.mark.parametrize(
     ("lines", "compacts"), [(3, False), (400, True)], ids=["small", "compacted in between"]
 )
+COVERING = pytest.mark.parametrize(
+    ("api", "streams", "lines", "compacts"),
+    [
+        ("messages", False, 3, False),
+        ("messages", True, 400, True),
+        ("chat", True, 3, False),
+        ("chat", False, 400, True),
+        ("responses", False, 3, False),
+        ("responses", True, 400, True),
+    ],
+)
+"""Each form whole and streamed, small and compacted in between."""
 CEILING = Settings(compression=CompressionSettings(max_view_tokens=9_000, protect_last_n=4))
 QUESTIONS = 6
 LITELLM = "litellm[proxy]==1.106.2"
@@ -86,9 +98,7 @@ def langchain_model(name: str, url: str) -> Any:
     )
 
 
-@SIZES
-@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("api", ["messages", "chat", "responses"])
+@COVERING
 @pytest.mark.moves_prefix(reason="a ceiling compacts the larger ones")
 def test_a_langchain_agent(start: Starting, api: str, streams: bool, lines: int, compacts: bool) -> None:
     through = started(start, compacts=compacts)
@@ -130,9 +140,7 @@ def pydantic_model(name: str, url: str) -> tuple[Any, Any]:
     return made("gpt-5.5", provider=OpenAIProvider(openai_client=client)), client
 
 
-@SIZES
-@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("api", ["messages", "chat", "responses"])
+@COVERING
 @pytest.mark.moves_prefix(reason="a ceiling compacts the larger ones")
 def test_a_pydantic_ai_agent(start: Starting, api: str, streams: bool, lines: int, compacts: bool) -> None:
     through = started(start, compacts=compacts)

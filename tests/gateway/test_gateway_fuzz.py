@@ -103,20 +103,21 @@ def check(url: str, path: str, body: bytes) -> None:
     assert "Traceback" not in answer.text
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(path=st.sampled_from(sorted(FORMATS)), body=BODIES)
 def test_no_body_makes_the_gateway_fail(url: str, path: str, body: bytes) -> None:
     check(url, path, body)
 
 
-@pytest.mark.parametrize("path", sorted(FORMATS))
 @pytest.mark.parametrize("body", ODD, ids=range(len(ODD)))
-def test_odd_bodies_do_not_either(url: str, path: str, body: bytes) -> None:
-    check(url, path, body)
+def test_odd_bodies_do_not_either(url: str, body: bytes) -> None:
+    for path in sorted(FORMATS):
+        check(url, path, body)
 
 
-@pytest.mark.parametrize("tokens", [2**63, 10**19, -1], ids=["2**63", "10**19", "below zero"])
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(
+    ("tokens", "stream"), [(2**63, False), (10**19, True), (-1, False)], ids=["2**63", "10**19", "below zero"]
+)
 def test_an_answer_arrives_whatever_its_usage_says(tokens: int, stream: bool) -> None:
     usage = {"input_tokens": tokens, "output_tokens": 5}
     said = {

@@ -50,17 +50,18 @@ ASKING = pytest.mark.parametrize("asking", [by_messages, by_chat, by_responses])
 Asking = Callable[[str, bool], Any]
 
 
-@STREAMING
-@ASKING
 @pytest.mark.parametrize(
-    "failing",
+    ("asking", "stream", "failing"),
     [
-        BUSY,
-        Fail(status=500, type="api_error", message="oh"),
-        Fail(status=400, type="invalid", message="no"),
-        Fail(status=307, type="api_error", message="over there"),
+        (by_messages, False, BUSY),
+        (by_chat, False, BUSY),
+        (by_responses, False, BUSY),
+        (by_messages, True, BUSY),
+        (by_chat, True, Fail(status=500, type="api_error", message="oh")),
+        (by_responses, True, Fail(status=400, type="invalid", message="no")),
+        (by_messages, False, Fail(status=307, type="api_error", message="over there")),
     ],
-    ids=lambda failing: str(failing.status),
+    ids=lambda value: getattr(value, "__name__", str(getattr(value, "status", value))),
 )
 def test_an_sdk_raises_what_the_provider_refused(
     start: Starting, asking: Asking, stream: bool, failing: Fail

@@ -57,12 +57,9 @@ class Investigation:
 
 
 @APIS
-@COLOURS
-def test_a_conversation_goes_through_as_it_is(
-    start: Starting, made: Made, options: dict[str, Any], colour: Colour
-) -> None:
+def test_a_conversation_goes_through_as_it_is(start: Starting, made: Made, options: dict[str, Any]) -> None:
     through = start(Investigation())
-    talk = made(through.url, colour, **options)
+    talk = made(through.url, Colour(waits=True, streams=True), **options)
     assert talk.work(3, said="nothing here") == 9
     assert through.provider.refusals == ()
     (session,) = through.store.sessions()

@@ -1,7 +1,6 @@
 import os
 import subprocess
 import sys
-import time
 from hashlib import sha256
 from typing import get_args
 
@@ -26,8 +25,7 @@ def test_a_seed_gives_the_bytes_it_always_gave(kind: Kind) -> None:
     assert sha256(session.as_canonical_jsonl()).hexdigest()[:16] == DIGESTS[kind]
 
 
-@pytest.mark.parametrize("hash_seed", ["0", "4242"])
-def test_another_process_gives_the_same_bytes(hash_seed: str) -> None:
+def test_another_process_gives_the_same_bytes() -> None:
     command = [
         sys.executable,
         "-m",
@@ -40,26 +38,19 @@ def test_another_process_gives_the_same_bytes(hash_seed: str) -> None:
         "120",
     ]
     made = subprocess.run(
-        command, capture_output=True, check=True, env={**os.environ, "PYTHONHASHSEED": hash_seed}
+        command, capture_output=True, check=True, env={**os.environ, "PYTHONHASHSEED": "4242"}
     )
     assert sha256(made.stdout).hexdigest()[:16] == DIGESTS["coding"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_another_seed_gives_another_session(kind: Kind) -> None:
-    first, second = (generate_session(kind, seed=seed, turns=8) for seed in (1, 2))
-    assert first.messages[0] != second.messages[0]
-    assert first.times != second.times
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("turns", [1, 2, 3, 17, 60])
-def test_the_session_ends_with_an_answer_after_that_many_calls(kind: Kind, turns: int) -> None:
-    session = generate_session(kind, seed=5, turns=turns)
-    assert len(session.usages) == turns
-    assert session.messages[0].role == "user"
-    assert session.messages[-1].role == "assistant"
-    assert not session.messages[-1].calls
+def test_the_session_ends_with_an_answer_after_that_many_calls(kind: Kind) -> None:
+    for turns in (1, 2, 3, 17, 60):
+        session = generate_session(kind, seed=5, turns=turns)
+        assert len(session.usages) == turns
+        assert session.messages[0].role == "user"
+        assert session.messages[-1].role == "assistant"
+        assert not session.messages[-1].calls
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -73,14 +64,6 @@ def test_the_session_stops_at_the_wanted_size(kind: Kind) -> None:
 def test_of_two_limits_the_first_reached_counts() -> None:
     assert len(generate_session(seed=1, turns=10, target_tokens=10_000_000).usages) == 10
     assert len(generate_session(seed=1, turns=10_000, target_tokens=20_000).usages) < 200
-
-
-def test_sizes_are_counted_by_the_given_counter() -> None:
-    session = generate_session(seed=1, turns=3, count=len)
-    assert (
-        session.usages[0].prompt
-        > 4 * generate_session(seed=1, turns=3, count=lambda text: 1).usages[0].prompt
-    )
 
 
 @pytest.mark.parametrize("limit", [{"turns": 0}, {"turns": -3}, {"target_tokens": 0}], ids=str)
@@ -117,10 +100,3 @@ def test_a_user_who_always_leaves_overnight_comes_back_the_next_day() -> None:
     ]
     assert before_user
     assert min(before_user) >= 9 * 3600
-
-
-def test_two_hundred_thousand_tokens_take_less_than_two_seconds() -> None:
-    started = time.process_time()
-    session = generate_session(seed=11, target_tokens=200_000)
-    assert time.process_time() - started < 2
-    assert session.usages[-1].prompt >= 200_000

@@ -1,13 +1,11 @@
-import itertools
-import re
 from typing import get_args
 
 import msgspec
 import pytest
 
-from lowwater.core.formats.codec import decode_messages, detect, encode_messages
+from lowwater.core.formats.codec import decode_messages
 from lowwater.core.formats.files import decode_conversation, encode_conversation
-from lowwater.core.messages import Format, unpaired
+from lowwater.core.messages import Format
 from lowwater.testing.provider.anthropic import Signer
 from lowwater.testing.provider.anthropic import rules as anthropic_rules
 from lowwater.testing.provider.openai import rules as openai_rules
@@ -17,35 +15,15 @@ from tests.generated import GeneratedSession, Kind, generate_session
 FORMS: tuple[Format, ...] = ("openai_chat", "anthropic")
 """What sessions are generated in."""
 KINDS = get_args(Kind)
-SEEDS = (1, 2, 3)
 
 
-@pytest.fixture(
-    scope="module", params=[(kind, seed) for kind in KINDS for seed in SEEDS], ids=lambda p: f"{p[0]}-{p[1]}"
-)
+@pytest.fixture(scope="module", params=KINDS)
 def session(request: pytest.FixtureRequest) -> GeneratedSession:
-    kind, seed = request.param
-    return generate_session(kind, seed=seed, turns=90)
+    return generate_session(request.param, seed=1, turns=90)
 
 
 def raws_of(session: GeneratedSession, form: Format) -> list[bytes]:
     return session.as_anthropic().messages if form == "anthropic" else session.as_openai_chat()
-
-
-def test_every_call_is_answered_once_and_ids_are_unique(session: GeneratedSession) -> None:
-    ids = [call.id for message in session.messages for call in message.calls]
-    assert not unpaired(session.messages)
-    assert len(ids) == len(set(ids))
-    assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,40}", call_id) for call_id in ids)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_both_formats_survive_decode_and_encode(session: GeneratedSession, form: Format) -> None:
-    raws = raws_of(session, form)
-    decoded = decode_messages(raws, form)
-    assert detect(raws) == form
-    assert encode_messages(decoded, form) == raws
-    assert not unpaired(decoded)
 
 
 def test_the_two_formats_say_the_same(session: GeneratedSession) -> None:
@@ -58,12 +36,6 @@ def test_the_two_formats_say_the_same(session: GeneratedSession) -> None:
         assert [result.text for message in form for result in message.results] == [
             result.text for message in session.messages for result in message.results
         ]
-
-
-def test_anthropic_roles_alternate(session: GeneratedSession) -> None:
-    roles = [message.role for message in decode_messages(session.as_anthropic().messages, "anthropic")]
-    assert roles[0] == "user"
-    assert all(first != second for first, second in itertools.pairwise(roles))
 
 
 def test_the_messages_api_accepts_every_request_of_the_session(session: GeneratedSession) -> None:

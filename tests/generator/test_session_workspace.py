@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 
 import msgspec
-import pytest
 
 from lowwater.core.messages import Message, ToolCall, ToolResult
 from tests.generated import GeneratedSession, generate_session
@@ -67,14 +66,3 @@ def test_failing_tests_pass_after_the_edit() -> None:
     failing = [re.search(r"FAIL|failed", run) is not None for run in runs]
     assert any(before and not after for before, after in itertools.pairwise(failing))
     assert 0.2 < sum(failing) / len(failing) < 0.8
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_search_finds_lines_that_reading_shows(seed: int) -> None:
-    session = generate_session("coding", seed=seed, turns=200)
-    lines = {
-        line for message in session.messages for result in message.results for line in result.text.split("\n")
-    }
-    read = {match[2] for line in lines if (match := NUMBERED.match(line))}
-    found = {match[3] for line in lines if (match := re.match(r"^([\w./-]+):(\d+):(.+)$", line))}
-    assert len(found & read) > 10

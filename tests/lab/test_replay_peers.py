@@ -32,11 +32,11 @@ def played(peer: str, turns: int = 120, **changes: int) -> PlayedCourse:
 
 
 @pytest.mark.parametrize("peer", PEERS)
-@pytest.mark.parametrize("window", [64_000, 200_000, 1_000_000])
-def test_every_prompt_fits(peer, window):
-    found = played(peer, window=window)
-    assert found.fits
-    assert max(call.prompt for call in found.calls) <= window - SHEET.reserved
+def test_every_prompt_fits(peer):
+    for window in (64_000, 200_000, 1_000_000):
+        found = played(peer, window=window)
+        assert found.fits
+        assert max(call.prompt for call in found.calls) <= window - SHEET.reserved
 
 
 @pytest.mark.parametrize("peer", PEERS)

@@ -17,6 +17,12 @@ from lowwater.testing.provider.openai import rules
 from lowwater.testing.provider.prompt import ReceivedRequest, Refusal, first_refusal
 from tests.generated import generate_session
 
+SAMPLED, OTHERS = ("runway", "guarded", "hermes-classic"), ("threshold", "prune-naive", "hygiene")
+SOME = pytest.mark.parametrize("policy", SAMPLED)
+EVERY = pytest.mark.parametrize(
+    "policy", [*SAMPLED, *(pytest.param(policy, marks=pytest.mark.full) for policy in OTHERS)]
+)
+"""All of them in `make test-full`."""
 Message = dict[str, Any]
 Messages = list[Message]
 QUIET = Settings(output=OutputSettings(quiet=True))

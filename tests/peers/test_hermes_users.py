@@ -8,11 +8,9 @@ import pytest
 from lowwater import SummaryFailed
 from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock, ScriptedSummarizer, fail, grow, hang, refuse
+from tests.peers.conftest import EVERY
 
 QUIET = Settings(output=OutputSettings(quiet=True))
-EVERY = pytest.mark.parametrize(
-    "policy", ["threshold", "prune-naive", "runway", "guarded", "hygiene", "hermes-classic"]
-)
 NEWEST = "Now rename the fixture `fresh_db` to `clean_db`, nothing else."
 
 

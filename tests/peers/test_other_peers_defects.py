@@ -4,10 +4,7 @@ import msgspec
 import pytest
 
 from lowwater.core.formats.codec import encode_messages
-
-EVERY = pytest.mark.parametrize(
-    "policy", ["threshold", "prune-naive", "runway", "guarded", "hygiene", "hermes-classic"]
-)
+from tests.peers.conftest import EVERY
 
 
 def test_headroom_untouched_messages_leave_in_the_bytes_they_came_in(opened, tool_loop):

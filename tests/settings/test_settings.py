@@ -17,7 +17,6 @@ from lowwater.settings import (
 )
 from lowwater.settings.resolve import (
     Resolved,
-    Setting,
     SettingSource,
     catalogue,
     resolve,
@@ -25,11 +24,8 @@ from lowwater.settings.resolve import (
     settings_in,
 )
 
-ALL = [pytest.param(setting, id=setting.path) for setting in catalogue()]
 NUMBERS = [
-    pytest.param(setting, id=setting.path)
-    for setting in catalogue()
-    if isinstance(setting.options[0], inspect.IntType | inspect.FloatType)
+    setting for setting in catalogue() if isinstance(setting.options[0], inspect.IntType | inspect.FloatType)
 ]
 
 DEFAULTS: dict[str, Any] = {
@@ -92,19 +88,14 @@ def test_names_variables_and_flags_are_unique_over_all_sections() -> None:
     assert not {setting.name for setting in catalogue()} & set(sections())
 
 
-@pytest.mark.parametrize("setting", ALL)
-def test_every_setting_says_what_it_is_and_how_to_set_it(setting: Setting) -> None:
-    assert setting.description.endswith(".")
-    assert setting.expected
-    assert setting.variable == "LOWWATER_" + setting.name.upper()
-    assert setting.flag == "--" + setting.name.replace("_", "-")
-
-
-@pytest.mark.parametrize("setting", ALL)
-def test_every_default_fits_its_own_setting(setting: Setting) -> None:
-    found = given_by(**{setting.name: msgspec.to_builtins(setting.default)}).of(setting.name)
-    assert found.value == setting.default
-    assert found.clamped_from is None
+def test_every_setting_says_what_it_is_and_its_default_fits_it() -> None:
+    for setting in catalogue():
+        assert setting.description.endswith("."), setting.path
+        assert setting.expected
+        assert setting.variable == "LOWWATER_" + setting.name.upper()
+        assert setting.flag == "--" + setting.name.replace("_", "-")
+        found = given_by(**{setting.name: msgspec.to_builtins(setting.default)}).of(setting.name)
+        assert (found.value, found.clamped_from) == (setting.default, None)
 
 
 @pytest.mark.parametrize(
@@ -144,15 +135,15 @@ def test_a_level_inside_the_warning_levels_is_clamped_too() -> None:
     assert found.clamped_from == "critical 1.5"
 
 
-@pytest.mark.parametrize("setting", NUMBERS)
 @pytest.mark.parametrize(
     "raw",
     [math.nan, math.inf, -math.inf, "nan", ".nan", "inf", "1e999", 10**400],
     ids=["nan", "inf", "-inf", "'nan'", "'.nan'", "'inf'", "'1e999'", "10**400"],
 )
-def test_no_number_is_ever_infinite_or_nan(setting: Setting, raw: object) -> None:
-    with pytest.raises(BadSetting, match=f"^{setting.name} must be a"):
-        given_by(**{setting.name: raw})
+def test_no_number_is_ever_infinite_or_nan(raw: object) -> None:
+    for setting in NUMBERS:
+        with pytest.raises(BadSetting, match=f"^{setting.name} must be a"):
+            given_by(**{setting.name: raw})
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,10 @@ def test_a_the_loops_percentage_is_configurable(opened, share, threshold) -> Non
 def test_a_hygiene_fires_at_85_percent_of_the_context(context: int, limit: int) -> None:
     below = decide(example_context(limit - 1, *OFFERS, context=context), NONE, policy="hygiene")
     assert below.because.code == "below-hygiene"
-    assert isinstance(
-        decide(example_context(limit, *OFFERS, context=context), NONE, policy="hygiene"), Compact
-    )
+    at = decide(example_context(limit, *OFFERS, context=context), NONE, policy="hygiene")
+    assert isinstance(at, Compact)
+    loop = example_context(1, context=context).limits
+    assert (at.enough, at.below) == (loop.target, limit), "down to where the loop would be content"
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
@@ -156,8 +157,8 @@ def test_a_hygiene_does_not_compact_on_every_turn(opened, loop, sink) -> None:
     assert len(sink.compactions) == 1
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5, 0.85, 0.95, 1.0])
-@pytest.mark.parametrize("context", [8_192, 64_000, 128_000, 200_000, 1_000_000])
+@pytest.mark.parametrize("share", [0.0, 1.0])
+@pytest.mark.parametrize("context", [8_192, 64_000, 1_000_000])
 def test_a_hygiene_stays_above_the_loops_threshold(share: float, context: int) -> None:
     limits = example_context(1, context=context, compression=CompressionSettings(threshold=share)).limits
     assert limits.threshold < limits.hygiene

@@ -115,17 +115,6 @@ def test_b_what_makes_no_sense_is_refused_with_the_name_of_the_setting(config, f
         config(flag)
 
 
-NUMBERS = [setting for setting in catalogue() if isinstance(setting.default, int | float)]
-
-
-@pytest.mark.parametrize("value", [".nan", ".inf", "-.inf"])
-@pytest.mark.parametrize("name", [s.name for s in NUMBERS if not isinstance(s.default, bool)])
-def test_b_nan_and_infinity_never_reach_a_comparison(config, name, value) -> None:
-    setting = next(setting for setting in NUMBERS if setting.name == name)
-    with pytest.raises(BadSetting, match=name):
-        config(**{setting.variable: value})
-
-
 @pytest.mark.parametrize("word", ["threshold", "cache_ttl"])
 def test_b_auto_is_a_value(config, word) -> None:
     assert values_of(config(f"--{word.replace('_', '-')}", "auto"))[word] == "auto"

@@ -97,7 +97,8 @@ def test_e1_an_empty_session_is_skipped_too(opened) -> None:
 )
 def test_e2_headroom_is_factor_times_context_threshold_times_budget(factor, share, assembled, code) -> None:
     leaf = {"leaf_budget_headroom_factor": factor, "context_threshold": share}
-    assert decided(assembled, 30_000, 200_000, **leaf).because.code == code
+    because = decided(assembled, 30_000, 200_000, **leaf).because
+    assert (because.code, because.facts["pressure"]) == (code, "yes" if code == "leaf-pressure" else "no")
 
 
 @pytest.mark.parametrize(

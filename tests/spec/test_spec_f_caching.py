@@ -51,7 +51,7 @@ def test_f_four_marks_the_system_prompt_and_the_last_three_other_messages(sent) 
     assert [len(marks_in(message)) for message in body["messages"]] == [0, 0, 1, 1, 1]
 
 
-@pytest.mark.parametrize("turns", [1, 2, 5, 30])
+@pytest.mark.parametrize("turns", [1, 5])
 def test_f_there_are_never_more_than_four(sent, turns) -> None:
     script = Script("anthropic").user("go")
     for turn in range(turns):
@@ -92,7 +92,7 @@ def test_every_recorded_contract_is_tried_and_says_where_it_was_read() -> None:
 
 
 @pytest.mark.parametrize("model", ROUTED.values(), ids=ROUTED)
-@pytest.mark.parametrize("turns", [1, 3, 12, 30])
+@pytest.mark.parametrize("turns", [1, 12])
 def test_every_chat_request_keeps_to_the_contract_of_its_router(sent, model, turns) -> None:
     script = Script("openai_chat").user("go")
     for turn in range(turns):

@@ -93,14 +93,7 @@ def test_i_the_status_line_has_percent_and_tokens_of_the_threshold(warned, repor
     session, _ = warned()
     reported(session, 56_000)
     session.prepare()
-    assert "prompt 56,000 of 64,000 tokens to the threshold (88 %)" in str(session.status())
-
-
-def test_i_the_status_line_has_the_level_too(warned, reported) -> None:
-    session, _ = warned()
-    reported(session, 56_000)
-    session.prepare()
-    assert "warning" in str(session.status())
+    assert "prompt 56,000 of 64,000 tokens to the threshold (88 %), level warning" in str(session.status())
 
 
 @pytest.fixture

@@ -93,8 +93,7 @@ def misjudged(name: str, calls: list[Sent]) -> list[int]:
     return [at for at, call in enumerate(calls) if call.is_off and not (guesses and call.compacted)]
 
 
-@pytest.mark.parametrize("name", FAULTY)
-@pytest.mark.parametrize("evicted", [8, 14])
+@pytest.mark.parametrize(("name", "evicted"), list(zip(FAULTY, (8, 14) * 3, strict=True)))
 def test_after_an_eviction_the_belief_is_right_again_at_the_next_call(name: str, evicted: int) -> None:
     def evict(provider: Provider, number: int) -> None:
         if number == evicted:

@@ -1,6 +1,5 @@
 """All offers for a view, from one reading of it."""
 
-import pytest
 from msgspec.structs import replace
 
 from lowwater.core.mechanisms.mechanism import survey
@@ -77,12 +76,6 @@ def test_sizes_are_scaled_to_the_models_tokens() -> None:
     assert survey(twice).zones.tail >= survey(asked(items, tail=8_000)).zones.tail
     assert survey(twice).zones == survey(asked(items, tail=4_000)).zones
     assert twice.longest_result == replace(twice, scale=1.0).longest_result // 2
-
-
-@pytest.mark.parametrize("scale", [float("nan"), float("inf"), 0.0, -1.0])
-def test_a_scale_that_is_no_positive_number_counts_as_one(scale: float) -> None:
-    items = session()
-    assert propose(replace(asked(items), scale=scale)) == propose(asked(items))
 
 
 def test_an_empty_view_is_offered_nothing() -> None:

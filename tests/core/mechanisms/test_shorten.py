@@ -31,21 +31,6 @@ def shortened(items: list[Item], limit: int, preset: Preset = OWN) -> list[Item]
     return list(items) if proposal is None else truncate.apply(items, proposal, question, limit=limit)
 
 
-def test_m_head_tail_errors_digest_what_was_cut_and_handle_are_there() -> None:
-    shown = truncate.shortened(result(LOG), making(), 1_000)
-    text = shown.splitlines()
-    assert text[0] == "step 0 of module_0.py done"
-    assert text[-1] == "step 2999 of module_39.py done"
-    (cut,) = (line for line in text if line.startswith("[… cut here"))
-    assert f"of {len(LOG):,} characters" in cut
-    assert "lw:3" in cut
-    assert "ValueError: widget_17 is not a number" in text
-    behind_errors = text[
-        text.index("ValueError: widget_17 is not a number") + 1 : text.index("[… the end of it:]")
-    ]
-    assert behind_errors, "a digest of what was cut"
-
-
 def test_m_what_was_cut_is_counted_exactly() -> None:
     shown = truncate.shortened(result(LOG), making(), 1_000)
     head, cut, rest = shown.partition("\n[… cut here: ")
@@ -53,11 +38,6 @@ def test_m_what_was_cut_is_counted_exactly() -> None:
     between = len(LOG) - len(head) - 1 - len(tail)
     assert cut
     assert rest.startswith(f"{between:,} of {len(LOG):,} characters")
-
-
-def test_m_the_handle_says_recall_where_the_request_offers_it() -> None:
-    assert "recall lw:3" in truncate.shortened(result(LOG), making(offers_recall=True), 1_000)
-    assert "recall lw:3" not in truncate.shortened(result(LOG), making(), 1_000)
 
 
 TEXTS = st.sampled_from(
@@ -99,12 +79,6 @@ def test_m_results_at_the_limit_stay_and_those_above_it_go() -> None:
     items = Script().user("go").calls("bash", {}, "word " * 1_000).items()
     assert shortened(items, 1_000) == items
     assert shortened(items, 999) != items
-
-
-@pytest.mark.parametrize("tool", ["TodoWrite", "clarify", "Read"])
-def test_m_never_prune_tools_are_spared(tool: str) -> None:
-    items = Script().user("go").calls(tool, {"path": "a"}, LOG).items()
-    assert shortened(items, 1_000, SEED) == items
 
 
 def test_m_shortening_twice_is_shortening_once() -> None:

@@ -5,10 +5,8 @@ import pytest
 from lowwater.core.entries import Appended, Compacted, Numbers
 from lowwater.core.ledger import Ledger
 from lowwater.core.mechanisms import summarize
-from lowwater.core.mechanisms.elide import apply as elide
 from lowwater.core.mechanisms.spans import offer_span, replace_span, request_for
 from lowwater.core.messages import Format, Span, unpaired
-from lowwater.core.proposals import Preset
 from lowwater.core.summary.frame import unframe
 from lowwater.core.view import Edited, Item, Original, Summary, view_items
 from lowwater.testing.views import PICTURE, Script, asked, lines, making, offer_of
@@ -128,18 +126,6 @@ def test_c3_a_picture_the_user_showed_stands_behind_the_summary_with_the_words()
     items = script.items()
     after = replace_span(items, Span(start=1, stop=7), TEXT, making())
     assert [part.kind for part in after[2].message.parts] == ["text", "image"]
-
-
-def test_c3_summarised_from_the_originals_not_from_placeholders() -> None:
-    items = loop(6, talk=True).items()
-    proposal = offer_of("elide", asked(items, Preset(elide_limit_chars=200)))
-    assert proposal is not None
-    pruned = elide(items, proposal, making())
-    assert any(isinstance(item, Edited) for item in pruned)
-    request = request_for(pruned, Span(start=1, stop=9), max_tokens=500, focus="tests", recall=True)
-    assert list(request.messages) == [item.message for item in items[1:9]]
-    assert request.numbers == tuple(range(2, 10))
-    assert (request.focus, request.recall, request.max_tokens) == ("tests", True, 500)
 
 
 def test_c3_the_previous_summary_is_what_is_updated_and_no_message() -> None:

@@ -25,24 +25,6 @@ def summary(tokens: int) -> Summary:
 
 
 @pytest.mark.parametrize(
-    ("middle", "budget"),
-    [
-        ([raw(20_000)], 4_000),
-        ([raw(5_000)], 2_000),
-        ([raw(100_000)], 10_000),
-        ([summary(4_000), raw(5_000)], 5_000),
-        ([summary(9_000), raw(50_000)], 10_000),
-        ([], 2_000),
-    ],
-    ids=["a fifth", "at least", "at most", "the previous one in full", "capped", "nothing"],
-)
-def test_b_a_summary_may_be_a_fifth_of_what_it_replaces_within_bounds(
-    middle: list[Item], budget: int
-) -> None:
-    assert summarize.budget(middle, ratio=0.2, least=2_000, most=10_000) == budget
-
-
-@pytest.mark.parametrize(
     ("middle", "most", "length"),
     [
         ([raw(200_000)], 12_000, 3_000),

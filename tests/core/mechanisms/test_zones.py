@@ -24,49 +24,11 @@ def loop(turns: int) -> Script:
     return script
 
 
-def test_c2_the_head_grows_to_the_end_of_its_group() -> None:
-    items = Script().user("go").asks(("bash", {}), ("bash", {})).answers("call_1").answers("call_2").items()
-    assert find_zones(items, first=2, last=0, tail_tokens=0).head == 4
-    assert find_zones(items, first=1, last=0, tail_tokens=0).head == 1
-    assert find_zones(items, first=0, last=0, tail_tokens=0).head == 0
-
-
-def test_c2_the_tail_grows_to_the_start_of_its_group() -> None:
-    items = loop(5).items()
-    assert find_zones(items, first=0, last=2, tail_tokens=0).tail == len(items) - 2
-    assert find_zones(items, first=0, last=3, tail_tokens=0).tail == len(items) - 4
-
-
-def test_c2_the_tail_takes_what_its_budget_allows_and_at_least_the_last_messages() -> None:
-    items = loop(20).items()
-    pair = items[-1].tokens + items[-2].tokens
-    assert find_zones(items, first=1, last=1, tail_tokens=3 * pair).tail == len(items) - 6
-    assert find_zones(items, first=1, last=1, tail_tokens=3 * pair - 1).tail == len(items) - 6
-    assert find_zones(items, first=1, last=20, tail_tokens=3 * pair).tail == len(items) - 20
-    assert find_zones(items, first=1, last=1, tail_tokens=10**9).tail == 1
-
-
-def test_c2_a_view_shorter_than_what_is_protected_has_no_middle() -> None:
-    items = loop(3).items()
-    zones = find_zones(items, first=3, last=20, tail_tokens=0)
-    assert list(zones.middle) == []
-    assert zones.head <= zones.tail
-    assert list(find_zones([], first=3, last=20, tail_tokens=5).middle) == []
-
-
 def test_c2_a_summary_is_never_head() -> None:
     items = loop(10).items()
     compacted = replace_span(items, Span(start=1, stop=9), "What was done.", making())
     assert isinstance(compacted[1], Summary)
     assert find_zones(compacted, first=5, last=2, tail_tokens=0).head == 1
-
-
-def test_c2_at_the_wall_the_tail_shrinks_to_the_newest_group_and_what_came_behind_it() -> None:
-    items = loop(20).user("And now?").items()
-    zones = find_zones(items, first=1, last=20, tail_tokens=0)
-    assert zones.tail == len(items) - 21
-    assert smallest_tail(items, zones).tail == len(items) - 3
-    assert smallest_tail(items, zones).head == zones.head
 
 
 def test_c2_at_the_wall_parallel_results_stay_with_their_calls() -> None:

@@ -2,7 +2,7 @@
 
 from math import nan
 
-from lowwater.core.decisions import Compact, Decision, Keep, effective_size
+from lowwater.core.decisions import Compact, Decision, effective_size
 from lowwater.core.messages import Span
 from lowwater.core.policies.guarded import guarded
 from lowwater.settings import LeafSettings, Settings
@@ -21,24 +21,6 @@ def steps(decision: Decision) -> list[str]:
     return [proposal.mechanism for proposal in decision.proposals]
 
 
-def test_e_the_worked_examples_hold_for_the_policy() -> None:
-    small = Settings(leaf=LeafSettings(leaf_chunk_tokens=15_000))
-    at_40k = example_context(40_000, *LEAVES, context=200_000, outside_tail=18_000)
-    assert guarded(at_40k, small).because.code == "budget-headroom"
-    unknown = example_context(548_000, *LEAVES, context=750_000, outside_tail=24_000, has_budget=False)
-    assert guarded(unknown, SETTINGS).because.code == "cache-aware"
-    known = example_context(548_000, *LEAVES, context=750_000, outside_tail=24_000)
-    assert guarded(known, SETTINGS).because.code == "leaf-pressure"
-    sub_agent = example_context(40_000, *LEAVES, context=16_000, outside_tail=18_000)
-    assert isinstance(guarded(sub_agent, small), Compact)
-
-
-def test_e_a_leaf_pass_takes_the_oldest_chunk_only() -> None:
-    decision = guarded(example_context(548_000, *LEAVES, context=750_000, outside_tail=60_000), SETTINGS)
-    assert isinstance(decision, Compact)
-    assert decision.proposals == LEAVES[:1]
-
-
 def test_e_a_condensed_pass_comes_with_a_leaf_pass() -> None:
     now = example_context(548_000, CONDENSE, *LEAVES, context=750_000, outside_tail=60_000)
     assert steps(guarded(now, SETTINGS)) == ["leaf", "condense"]
@@ -49,12 +31,6 @@ def test_e_a_condensed_pass_comes_alone_when_no_leaf_can_be_taken() -> None:
     assert steps(guarded(now, SETTINGS)) == ["condense"]
 
 
-def test_e_a_pass_that_nobody_offers_is_skipped() -> None:
-    decision = guarded(example_context(548_000, context=750_000, outside_tail=60_000), SETTINGS)
-    assert isinstance(decision, Keep)
-    assert decision.because.facts == {"assembled": 548_000, "raw": 60_000, "chunk": 20_000}
-
-
 def test_e_a_full_sweep_does_both_until_it_fits() -> None:
     now = example_context(150_001, CONDENSE, *LEAVES, context=200_000, outside_tail=5_000)
     decision = guarded(now, SETTINGS)
@@ -63,11 +39,6 @@ def test_e_a_full_sweep_does_both_until_it_fits() -> None:
     assert decision.because.code == "full-sweep"
     assert (decision.enough, decision.below) == (120_000, 150_001)
     assert decision.because.facts["expected"] == 150_001 - 2 * 17_600 - 6_000
-
-
-def test_e_at_the_budgets_threshold_there_is_no_sweep_yet() -> None:
-    now = example_context(150_000, *LEAVES, context=200_000, outside_tail=5_000)
-    assert guarded(now, SETTINGS).because.code == "too-little-raw"
 
 
 def test_e_a_sweep_ends_a_runway_below_its_trigger_even_without_headroom_guard() -> None:

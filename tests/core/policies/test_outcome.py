@@ -16,12 +16,6 @@ def plan(*, below: int) -> Compact:
     return Compact(proposals=offers, because=Reason(code="test"), enough=54_400, below=below)
 
 
-def test_d_a_prune_only_event_counts_too() -> None:
-    now = example_context(70_000, past=Past(compactions=4, turns_since=17))
-    past = after_compaction(now, plan(below=64_000), prompt=50_000)
-    assert (past.compactions, past.turns_since) == (5, 0)
-
-
 def test_ending_below_the_trigger_clears_the_past() -> None:
     now = example_context(70_000, past=Past(fruitless=3, floor=66_000, fruitless_at=5.0, undelivered=9))
     past = after_compaction(now, plan(below=64_000), prompt=63_999)

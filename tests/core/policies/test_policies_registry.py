@@ -36,50 +36,27 @@ def test_an_unknown_policy_is_refused_with_the_name_most_like_it(name: str, erro
 
 
 @EVERY
-def test_b_the_elide_limit_is_200_in_the_seed_presets_and_600_elsewhere(policy: Policy) -> None:
-    preset = preset_under(policy.preset, ToolResultSettings())
-    assert preset.elide_limit_chars == (200 if policy.name in SEEDS else 600)
-
-
-@EVERY
-def test_d_file_reads_are_never_pruned_in_the_seed_presets_only(policy: Policy) -> None:
-    preset = preset_under(policy.preset, ToolResultSettings())
-    assert ("read" in preset.never_prune) is (policy.name in SEEDS)
+def test_what_each_policy_asks_of_the_mechanisms(policy: Policy) -> None:
+    """Specification B, C, D, E, G and L: where the seed presets and the others differ."""
+    preset, seed, classic = (
+        preset_under(policy.preset, ToolResultSettings()),
+        policy.name in SEEDS,
+        policy.name == "hermes-classic",
+    )
+    assert preset.elide_limit_chars == (200 if seed else 600)
+    assert ("read" in preset.never_prune) is seed, "files are never pruned in the seed presets only"
     assert set(preset.never_prune) >= {"clarify", "memory", "skill", "todo"}
-
-
-@EVERY
-def test_l_hermes_classic_and_runway_keep_the_plain_one_liner(policy: Policy) -> None:
-    assert policy.preset.plain_placeholders is (policy.name in {"runway", "hermes-classic"})
-
-
-@EVERY
-def test_c_only_hermes_classic_has_no_floor_and_a_note_in_the_system_prompt(policy: Policy) -> None:
-    classic = policy.name == "hermes-classic"
-    assert policy.preset.threshold_floor is not classic
-    assert policy.preset.note_in_system is classic
-
-
-@EVERY
-def test_d_the_seed_presets_protect_the_newest_tool_output_and_the_others_the_worthiest(
-    policy: Policy,
-) -> None:
-    assert policy.preset.by_value is (policy.name not in SEEDS)
-
-
-@EVERY
-def test_g_rent_or_buy_follows_the_model_in_use_and_the_others_the_smallest_context(policy: Policy) -> None:
+    assert preset.plain_placeholders is (policy.name in {"runway", "hermes-classic"})
+    assert (preset.threshold_floor, preset.note_in_system) == (not classic, classic)
+    assert preset.by_value is not seed, "the seed presets protect the newest output, the others the worthiest"
     assert policy.smallest_context is (policy.name != "rent-or-buy")
-
-
-@EVERY
-def test_e_guarded_alone_takes_the_larger_count(policy: Policy) -> None:
     assert policy.larger_count is (policy.name == "guarded")
 
 
 @EVERY
-@pytest.mark.parametrize("limit", [0, 200, 600, 1_000])
-@pytest.mark.parametrize("never", [(), ("clarify", "memory", "skill", "todo"), ("deploy",)])
+@pytest.mark.parametrize(
+    ("limit", "never"), [(0, ()), (200, ("clarify", "memory", "skill", "todo")), (600, ("deploy",))]
+)
 def test_b_what_the_user_set_overrules_the_preset_even_where_it_is_somebodys_default(
     policy: Policy, limit: int, never: tuple[str, ...]
 ) -> None:

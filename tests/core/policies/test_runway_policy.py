@@ -2,7 +2,7 @@
 
 import pytest
 
-from lowwater.core.decisions import Compact, Decision, Keep
+from lowwater.core.decisions import Compact, Decision
 from lowwater.core.policies.at_threshold import hermes_classic, prune_naive, runway
 from lowwater.settings import Settings
 from lowwater.testing.decision_contexts import example_context, offer
@@ -13,12 +13,6 @@ SETTINGS = Settings()
 def steps(decision: Decision) -> list[str]:
     assert isinstance(decision, Compact), decision
     return [proposal.mechanism for proposal in decision.proposals]
-
-
-def test_d_below_the_threshold_nothing_is_touched() -> None:
-    decision = runway(example_context(63_999, offer("elide", 30_000)), SETTINGS)
-    assert isinstance(decision, Keep)
-    assert decision.because.code == "below-threshold"
 
 
 def test_d_a_prune_to_48000_needs_no_summary() -> None:
@@ -37,23 +31,6 @@ def test_d_a_prune_to_48000_needs_no_summary() -> None:
     assert now.after(decision.proposals[:1]) <= decision.enough, "the summary is skipped"
 
 
-def test_d_a_prune_to_62000_goes_on_to_the_summary_in_the_same_event() -> None:
-    now = example_context(70_000, offer("elide", 8_000), offer("summarize", 50_000))
-    decision = runway(now, SETTINGS)
-    assert steps(decision) == ["elide", "summarize"]
-    assert isinstance(decision, Compact)
-    assert decision.because.code == "prune-falls-short"
-    assert now.after(decision.proposals[:1]) == 62_000 > decision.enough == 54_400
-
-
-@pytest.mark.parametrize(
-    ("removes", "code"), [(15_600, "prune-suffices"), (15_599, "prune-falls-short")], ids=["at", "above"]
-)
-def test_d_a_prune_alone_must_end_at_or_below_the_target_to_the_token(removes: int, code: str) -> None:
-    decision = runway(example_context(70_000, offer("elide", removes), offer("summarize", 50_000)), SETTINGS)
-    assert decision.because.code == code
-
-
 @pytest.mark.parametrize(
     ("removes", "expected"),
     [(6_400, ["dedupe", "elide", "summarize"]), (6_399, ["summarize"])],
@@ -67,21 +44,6 @@ def test_d_a_prune_counts_from_the_minimum_to_the_token(removes: int, expected: 
 def test_d_the_minimum_is_measured_in_the_models_tokens() -> None:
     now = example_context(70_000, offer("elide", 5_000), offer("summarize", 40_000), scale=1.28)
     assert steps(runway(now, SETTINGS)) == ["elide", "summarize"]
-
-
-def test_d_a_prune_too_small_is_said_to_be_so() -> None:
-    decision = runway(example_context(70_000, offer("elide", 6_399), offer("summarize", 50_000)), SETTINGS)
-    assert decision.because.code == "prune-too-small"
-    assert (decision.because.facts["reclaims"], decision.because.facts["minimum"]) == (6_399, 6_400)
-
-
-@pytest.mark.parametrize(
-    ("removes", "code"), [(8_000, "prune-alone-falls-short"), (2_000, "prune-alone-too-small")]
-)
-def test_d_a_prune_is_not_accepted_alone_above_the_target(removes: int, code: str) -> None:
-    decision = runway(example_context(70_000, offer("elide", removes)), SETTINGS)
-    assert isinstance(decision, Keep)
-    assert decision.because.code == code
 
 
 def test_d_with_nothing_to_prune_the_summary_comes_at_once() -> None:
@@ -103,13 +65,6 @@ def test_d_prune_naive_is_content_with_anything_below_the_threshold() -> None:
     assert now.after(decision.proposals[:1]) == 62_000 <= decision.enough == 63_999
 
 
-def test_d_prune_naive_summarises_what_is_still_at_the_threshold() -> None:
-    decision = prune_naive(
-        example_context(75_000, offer("elide", 11_000), offer("summarize", 50_000)), SETTINGS
-    )
-    assert decision.because.code == "prune-falls-short"
-
-
 def test_hermes_classic_always_does_both() -> None:
     now = example_context(70_000, offer("elide", 100), offer("summarize", 50_000), floor=False)
     decision = hermes_classic(now, SETTINGS)
@@ -117,13 +72,3 @@ def test_hermes_classic_always_does_both() -> None:
     assert isinstance(decision, Compact)
     assert decision.enough == 0, "nothing is skipped"
     assert (decision.because.facts["reclaims"], decision.because.facts["expected"]) == (100, 20_000)
-
-
-def test_a_hermes_classic_fires_below_64000_where_half_the_context_is() -> None:
-    now = example_context(50_000, offer("summarize", 30_000), context=100_000, floor=False)
-    assert steps(hermes_classic(now, SETTINGS)) == ["summarize"]
-
-
-def test_hermes_classic_keeps_when_nothing_is_offered() -> None:
-    assert hermes_classic(example_context(70_000), SETTINGS).because.code == "nothing-offered"
-    assert hermes_classic(example_context(60_000), SETTINGS).because.code == "below-threshold"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.core.limits import LEVELS, UsageWarning, Warned, level_of, warn
+from lowwater.core.limits import LEVELS, Warned, level_of, warn
 from lowwater.settings import WarningLevels
 
 DEFAULT = WarningLevels()
@@ -19,54 +19,8 @@ def names(found: Warned) -> list[str]:
     return [warning.level for warning in found.warnings]
 
 
-@pytest.mark.parametrize(
-    ("tokens", "level"),
-    [(60_000, "info"), (75_000, "notice"), (85_000, "warning"), (95_000, "critical")],
-)
-def test_i_each_level_warns_at_its_share_to_the_token(tokens: int, level: str) -> None:
-    below = said(tokens - 1)
-    assert level not in names(below)
-    assert names(said(tokens, below.warned)) == [level]
-
-
-def test_i_each_level_warns_once() -> None:
-    warned, heard = NONE, []
-    for tokens in range(0, 110_000, 500):
-        found = said(tokens, warned)
-        warned = found.warned
-        heard += names(found)
-    assert heard == list(LEVELS)
-
-
 def test_i_a_jump_says_every_level_it_passed_mildest_first() -> None:
     assert names(said(90_000)) == ["info", "notice", "warning"]
-
-
-def test_i_a_level_rearms_when_usage_falls_below_it() -> None:
-    full = said(96_000)
-    fallen = said(74_999, full.warned)
-    assert (names(fallen), fallen.warned) == ([], frozenset({"info"}))
-    assert names(said(86_000, fallen.warned)) == ["notice", "warning"]
-
-
-def test_i_a_level_stays_if_a_compaction_did_not_get_below_it() -> None:
-    full = said(99_000)
-    compacted = said(87_000, full.warned)
-    assert "warning" in compacted.warned
-    assert names(said(94_000, compacted.warned)) == []
-
-
-def test_i_a_warning_has_percent_and_tokens_of_threshold() -> None:
-    assert warn(DEFAULT, NONE, 38_512, 64_000).warnings == (
-        UsageWarning(level="info", percent=60, tokens=38_512, threshold=64_000),
-    )
-    (warning,) = warn(DEFAULT, NONE, 38_512, 64_000).warnings
-    assert warning.sentence == "The prompt has 38,512 of 64,000 tokens, 60 % of the threshold."
-
-
-def test_i_a_level_that_is_off_never_warns() -> None:
-    found = said(99_000, levels=WarningLevels(info=None, warning=None))
-    assert names(found) == ["notice", "critical"]
 
 
 def test_i_without_a_threshold_there_is_nothing_to_warn_of() -> None:

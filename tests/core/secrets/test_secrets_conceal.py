@@ -78,20 +78,20 @@ def test_only_one_character_gets_longer_in_lower_case() -> None:
 @pytest.mark.parametrize("what", REPEATED)
 def test_time_grows_with_the_length_and_not_with_its_square(what: str) -> None:
     piece = REPEATED[what]
-    small, large = (piece * (size // len(piece)) for size in (40_000, 320_000))
+    small, large = (piece * (size // len(piece)) for size in (20_000, 160_000))
     quick = min(_seconds(small) for _ in range(3))
     slow = min(_seconds(large) for _ in range(2))
     assert slow < 8 * 4 * max(quick, 0.002), f"{quick:.4f} s, eight times as much text {slow:.4f} s"
 
 
-@pytest.mark.parametrize(
-    "literal", sorted({each.literal for each in FAMILIES} | {each.word for each in STEMS})
-)
-def test_no_beginning_of_a_secret_is_slow_when_it_is_repeated(literal: str) -> None:
-    for piece in (literal, f"{literal}a"):
+def test_no_beginning_of_a_secret_is_slow_when_it_is_repeated() -> None:
+    for literal in sorted({each.literal for each in FAMILIES} | {each.word for each in STEMS}):
+        piece = f"{literal}a"
         small, large = (piece * (size // len(piece)) for size in (24_000, 96_000))
         quick, slow = (min(_seconds(text) for _ in range(2)) for text in (small, large))
-        assert slow < 4 * 2.5 * max(quick, 0.01), f"{quick:.4f} s, four times as much text {slow:.4f} s"
+        assert slow < 4 * 2.5 * max(quick, 0.01), (
+            f"{literal}: {quick:.4f} s, four times as much text {slow:.4f} s"
+        )
 
 
 @pytest.mark.full

@@ -168,16 +168,6 @@ def test_the_first_goal_stays_and_the_latest_is_replaced(talk, updated):
     )
 
 
-def test_near_duplicates_are_not_repeated(talk, updated):
-    talk.says("We decided to keep the session cache in memory instead of using Redis for now.")
-    summary = updated(
-        talk, {Section.DECISIONS: ["We decided to keep the session cache in memory instead of using Redis."]}
-    )
-    assert summary.of(Section.DECISIONS) == (
-        "We decided to keep the session cache in memory instead of using Redis.",
-    )
-
-
 def test_several_summaries_become_one(tokenizer):
     one = render(
         outline({Section.GOAL: ["port"], Section.FILES: ["Paths are relative to `/a/b`.", "`x.py` · read"]})

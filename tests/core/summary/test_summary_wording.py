@@ -24,13 +24,6 @@ def test_what_the_harness_injected_is_not_taken_for_the_users_words(talk, tokeni
         assert injected not in text
 
 
-def test_nothing_is_invented_for_the_user(talk, summarised):
-    talk.user("Rename the module.").says("Never rename modules by hand. You must use the tool. Done.")
-    summary = summarised(talk.request())
-    assert summary.of(Section.CONSTRAINTS) == ()
-    assert summary.of(Section.PENDING) == ()
-
-
 def test_a_refused_call_counts_as_what_the_user_said_instead(talk, summarised):
     refusal = "The user doesn't want to proceed with this tool use. The tool use was rejected.\nTo tell you how to proceed, the user said:\nDo not delete it, archive it."
     talk.user("Tidy up the folder please.").runs("rm -rf old", refusal, failed=True).says("Archived.")

@@ -184,14 +184,14 @@ REPORTED = pytest.mark.parametrize(
 )
 
 
-@REPORTED
 @pytest.mark.parametrize(
-    ("ceiling", "calls", "words"),
+    ("ceiling", "calls", "words", "factor"),
     [
-        pytest.param(8_000, 1, 120, id="8,000 and one call"),
-        pytest.param(8_000, 4, 12, id="8,000 and parallel calls"),
-        pytest.param(60_000, 1, 900, id="60,000 and one call"),
-        pytest.param(60_000, 8, 110, id="60,000 and parallel calls"),
+        (8_000, 1, 120, None),
+        (8_000, 4, 12, ABOVE_THE_COUNT),
+        (60_000, 1, 900, AS_COUNTED),
+        (60_000, 8, 110, None),
+        (60_000, 8, 110, ABOVE_THE_COUNT),
     ],
 )
 def test_a_ceiling_holds_and_leaves_room_for_several_turns(

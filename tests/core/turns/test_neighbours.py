@@ -6,7 +6,7 @@ summary.
 
 import json
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import cycle, pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -26,9 +26,13 @@ from lowwater.testing.fakes import ScriptedClock, ScriptedSummarizer, tell_the_t
 from lowwater.testing.invariants import Protected, Watch
 from lowwater.testing.legality import refusal_of
 
-EVERY_POLICY = pytest.mark.parametrize("policy", [policy.name for policy in POLICIES])
 FORMATS: tuple[Format, ...] = ("anthropic", "openai_chat", "openai_responses")
+EVERY_POLICY = pytest.mark.parametrize("policy", [policy.name for policy in POLICIES])
 EVERY_FORMAT = pytest.mark.parametrize("format", FORMATS)
+COVERING = pytest.mark.parametrize(
+    ("policy", "format"), list(zip([policy.name for policy in POLICIES], cycle(FORMATS), strict=False))
+)
+"""Every policy and every format; all pairs in `make test-full`."""
 MODELS: dict[Format, str] = {
     "anthropic": "claude-sonnet-4-5",
     "openai_chat": "gpt-5.5",
@@ -208,8 +212,7 @@ def play(policy: str, format: Format, seed: int, *, turns: int) -> Client:
     return client
 
 
-@EVERY_POLICY
-@EVERY_FORMAT
+@COVERING
 def test_no_neighbours_of_one_role_are_added_and_the_newest_words_stand(policy: str, format: Format) -> None:
     for seed in (1, 2):
         play(policy, format, seed, turns=24)
@@ -222,8 +225,7 @@ def test_in_many_conversations_no_neighbours_of_one_role_are_added(policy: str, 
     assert sum(play(policy, format, seed, turns=60).summaries for seed in range(3, 33)) or policy == "never"
 
 
-@EVERY_POLICY
-@EVERY_FORMAT
+@COVERING
 @pytest.mark.parametrize("first", [1, 2])
 def test_a_plain_chat_that_a_size_forces_into_a_summary_keeps_alternating(
     policy: str, format: Format, first: int
@@ -241,8 +243,7 @@ def looped(format: Format, number: int, words: int, calls: int) -> list[Any]:
     return [question, *(message for step in steps for message in step)]
 
 
-@EVERY_POLICY
-@EVERY_FORMAT
+@COVERING
 def test_a_question_that_went_into_a_summary_is_shown_again_when_what_followed_is_taken_back(
     policy: str, format: Format
 ) -> None:

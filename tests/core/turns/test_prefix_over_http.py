@@ -85,8 +85,10 @@ def without_thinking(messages: Any) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("policy", ["runway", "guarded", "hermes-classic"])
-@pytest.mark.parametrize("format", ["anthropic", "openai_chat"])
+@pytest.mark.parametrize(
+    ("format", "policy"),
+    [("anthropic", "runway"), ("openai_chat", "guarded"), ("anthropic", "hermes-classic")],
+)
 def test_the_sent_prefix_moves_only_at_a_compaction(format: str, policy: str) -> None:
     requests, compacted = sent(format, policy)
     assert compacted

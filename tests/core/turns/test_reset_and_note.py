@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from lowwater.core.policies.registry import POLICIES
 from lowwater.core.turns.arrival import NOTE
 from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
@@ -26,27 +25,6 @@ def compacted(policy: str, messages: list[Any], **options: Any) -> Session:
     return session
 
 
-def test_a_reset_clears_summary_counters_and_warned_levels_and_keeps_the_messages() -> None:
-    warned: list[str] = []
-    session = compacted("runway", MESSAGES, on_warning=lambda warning: warned.append(warning.level))
-    assert warned
-    assert len(session.view()) < len(MESSAGES)
-    internals(session).reset()
-    assert session.view() == MESSAGES
-    assert session.history() == MESSAGES
-    status = session.status()
-    assert (status.compaction_count, status.last_mode, status.totals.reclaimed) == (0, "", 0)
-    assert internals(session).last_compaction is None
-    assert internals(session).decision is None
-    known = len(warned)
-    session.prepare()
-    assert warned[known:] == warned[:known], "every level is armed again"
-    again = session.compress()
-    assert again is not None
-    assert session.status().compaction_count == 1
-    assert session.checkpoints()[-1].name == f"before-compaction-{again.number}"
-
-
 def test_a_reset_can_be_undone_like_anything_else() -> None:
     session = compacted("runway", MESSAGES)
     view = session.view()
@@ -61,17 +39,6 @@ def test_a_reset_of_a_session_that_was_never_compacted_changes_nothing() -> None
     internals(session).reset()
     assert session.view() == MESSAGES
     assert session.checkpoints() == []
-
-
-@pytest.mark.parametrize("policy", [policy.name for policy in POLICIES])
-def test_only_hermes_classic_notes_in_the_system_prompt_and_once(policy: str) -> None:
-    session = compacted(policy, MESSAGES)
-    for _ in range(3):
-        request = session.prepare(system=SYSTEM).as_anthropic()
-        assert request["system"].count(NOTE) == (policy == "hermes-classic")
-        assert request["system"].startswith(SYSTEM)
-        session.append([{"role": "assistant", "content": "Done."}, {"role": "user", "content": "More."}])
-        session.compress()
 
 
 def test_the_note_in_a_chat_stands_in_its_system_message() -> None:

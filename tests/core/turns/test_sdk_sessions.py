@@ -19,7 +19,7 @@ from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.provider import Answer, Call, CallTools, Provider, Say, Think
 from tests.generated import Kind, generate_session
 
-SAMPLED = ("runway", "guarded", "hermes-classic")
+SAMPLED = ("runway", "guarded")
 A_SAMPLE_OF_POLICIES = pytest.mark.parametrize(
     "policy",
     [

@@ -263,12 +263,6 @@ def test_where_it_must_fit_a_marker_stands_for_what_has_no_summary() -> None:
     assert "lw:1 to lw:25" in judged.written.text, "it says how to get back what was left out"
 
 
-@pytest.mark.parametrize("failure", [AUTH, NETWORK], ids=["access", "network"])
-def test_a_failure_of_access_or_network_never_drops_text(failure: Failure) -> None:
-    played = Played({0: [failure, failure]}, max_tokens=5, must=True, accepts_weak=False)
-    assert played.obtained.judged is None
-
-
 def test_without_a_model_nothing_fails() -> None:
     played = Played({})
     assert (played.by, played.asked) == (EXTRACTIVE, [])
