@@ -7,7 +7,7 @@ where the prompt was about as long, about as many calls had been made, and a use
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import log
 from random import Random
 
@@ -111,6 +111,11 @@ class DamageLine(Struct, frozen=True, kw_only=True):
     """What the calls that do nothing but repeat cost, in nano-dollars."""
     extra_cost: int | None
     """What the calls until work went on cost beyond those elsewhere, at what a call cost after the compaction."""
+
+    @property
+    def name(self) -> str:
+        """The client with its version."""
+        return f"{self.client} {self.version}".strip()
 
 
 FEWEST = 10
@@ -280,6 +285,22 @@ def repeated_subjects(sessions: Iterable[AuditedSession]) -> list[RepeatedSubjec
     ]
 
 
-def damage_json(lines: Sequence[DamageLine], subjects: Sequence[RepeatedSubject]) -> Mapping[str, object]:
-    """Return the report as JSON values."""
-    return {"by_client": lines} | ({"subjects": subjects} if subjects else {})
+def damage_says(line: DamageLine) -> str:
+    """Return a sentence on the calls of one client's compactions beyond those elsewhere."""
+    if line.until_work is None or line.until_work_elsewhere is None:
+        return f"{line.name}: no place in the recordings is comparable."
+    repeated, until = line.repeated_more, line.until_work_more
+    if repeated is None or until is None:
+        return f"{line.name}: {line.matched:,} compactions are too few to tell a difference from chance."
+    return (
+        f"{line.name}: {repeated.low:+.1f} to {repeated.high:+.1f} calls that only repeat and {until.low:+.1f} to {until.high:+.1f} "
+        "calls until work went on, per compaction, against the same number of calls elsewhere (nine in ten resamples)."
+    )
+
+
+DAMAGE_MEANS = (
+    f"Looked at are the {WINDOW} calls after each compaction. A call repeats if it reads a file again although nothing it shows has "
+    "changed, runs a command again with the same answer and no change between, or makes an edit or a plan again. Work goes on at the first call that "
+    "changes something. The second figure of each pair is for comparable places without a compaction: same client, similar "
+    "prompt and number of calls."
+)
