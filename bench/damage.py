@@ -52,7 +52,9 @@ def labels() -> dict[Found, bool]:
     """Return the labels, whether each call really repeats something."""
     with LABELS.open(encoding="utf-8", newline="") as file:
         return {
-            Found(session=row["session"], compaction=int(row["compaction"]), call=int(row["call"])): row["label"]
+            Found(session=row["session"], compaction=int(row["compaction"]), call=int(row["call"])): row[
+                "label"
+            ]
             == REPEATED
             for row in csv.DictReader(file)
         }

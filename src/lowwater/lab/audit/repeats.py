@@ -1,13 +1,14 @@
 """What in a session repeats something earlier: a file read again unchanged, a command run again with the same answer, a plan made again.
 
-Whatever is in doubt counts as new. A file is read again only if nine tenths of what is shown were shown before and the agent
-has not written to it since; a command, only if it gives the same answer and nothing that could change that was written since.
+Whatever is in doubt counts as new. A file is read again only if every line shown was shown before, next to the same lines; a
+command is run again only if it gives the same answer and nothing that could change that was written in between.
 """
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
+from itertools import pairwise
 from posixpath import join, normpath
 from typing import Literal
 
@@ -19,8 +20,8 @@ from lowwater.core.tools import ToolClass, arguments_of, class_of, path_in, subj
 from lowwater.logs.recording import Recording
 
 RepeatKind = Literal["read", "command", "edit", "plan", "question"]
-_SAME_SHARE = 0.9
-"""The share of lines shown that were shown before, from which a file is read again."""
+_MOST = 0.9
+"""The share of what a view shows by which its last showing is dated: parts of it may have been shown again since."""
 
 _TELLING = 3
 """Fewer lines may be the same by chance."""
@@ -238,48 +239,8 @@ def _shown(parts: Sequence[Sequence[str]], folder: str) -> tuple[str, ...]:
 # History
 
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
-_WHOLE, _OLD, _NEW = ("content", "file_text"), ("old_string", "old_str"), ("new_string", "new_str")
 _NEVER = 1 << 60
 _POLLS = frozenset({"write_stdin", "bashoutput", "wait_agent", "taskoutput"})
-
-
-class _Edit(Struct, frozen=True, kw_only=True):
-    """What a tool call wrote to one file."""
-
-    path: str
-    removed: frozenset[str] = frozenset()
-    added: frozenset[str] = frozenset()
-    is_whole: bool = False
-    """Whether `added` is all that the file now has."""
-
-
-def _edits(call: ToolCall, arguments: dict[str, object]) -> Iterator[_Edit]:
-    patch = next((text for name in ("input", "patch") if (text := _string(arguments, name))), call.arguments)
-    files = list(_PATCHED.finditer(patch))
-    for at, found in enumerate(files):
-        body = patch[found.end() : files[at + 1].start() if at + 1 < len(files) else None].splitlines()
-        yield _Edit(
-            path=normpath(found[1].strip()),
-            removed=frozenset(_lines("\n".join(line[1:] for line in body if line.startswith("-")))),
-            added=frozenset(_lines("\n".join(line[1:] for line in body if line.startswith("+")))),
-        )
-    if files:
-        return
-    path = path_in(arguments)
-    path = normpath(path) if path else ""
-    whole = next((arguments[name] for name in _WHOLE if isinstance(arguments.get(name), str)), None)
-    if whole is not None:
-        yield _Edit(path=path, added=frozenset(_lines(str(whole))), is_whole=True)
-        return
-    changes = arguments.get("edits")
-    pieces = (
-        [each for each in changes if isinstance(each, dict)] if isinstance(changes, list) else [arguments]
-    )
-    yield _Edit(
-        path=path,
-        removed=frozenset(line for each in pieces for name in _OLD for line in _lines(_string(each, name))),
-        added=frozenset(line for each in pieces for name in _NEW for line in _lines(_string(each, name))),
-    )
 
 
 class _Answered(Struct, kw_only=True):
@@ -292,8 +253,8 @@ class _Answered(Struct, kw_only=True):
 class _History(Struct, kw_only=True):
     """What was done so far."""
 
-    shown: dict[str, dict[str, int]] = field(default_factory=dict)
-    """For each file, the lines shown so far, with the number of the call that showed them last."""
+    shown: dict[str, dict[int, int]] = field(default_factory=dict)
+    """For each file, the pairs of neighbouring lines shown so far (hashed), with the number of the call that showed them last."""
     written: dict[str, int] = field(default_factory=dict)
     """For each file, the call that wrote to it last."""
     done: dict[str, _Answered] = field(default_factory=dict)
@@ -350,43 +311,35 @@ class _History(Struct, kw_only=True):
             first = max((max(of.values(), default=-1) for of in shown), default=-1)
             return None if first < 0 else Repeat(kind="read", first=first, subject=subject)
         lines = _lines(text)
-        before = sorted(min((of.get(line, _NEVER) for of in shown), default=_NEVER) for line in lines)
+        pairs = [hash(pair) for pair in pairwise(lines)]
+        before = sorted(min((of.get(pair, _NEVER) for of in shown), default=_NEVER) for pair in pairs)
         for of in shown:
-            of.update(dict.fromkeys(lines, number))
-        if not before:
+            of.update(dict.fromkeys(pairs, number))
+        # Where one file ends and the next begins, the neighbours are new.
+        known = before[: len(before) - len(paths) + 1]
+        if len(lines) < _TELLING or not known or known[-1] == _NEVER:
             return None
-        first = before[min(len(before) - 1, int(len(before) * _SAME_SHARE))]
         written = max((self._written(path) for path in paths), default=-1)
-        if written >= before[0] and (before[-1] == _NEVER or self.restored >= written):
+        if self.restored >= written >= known[0]:
             return None
-        return None if first == _NEVER else Repeat(kind="read", first=first, subject=subject)
+        return Repeat(kind="read", first=known[int(len(known) * _MOST)], subject=subject)
 
     def _written(self, path: str) -> int:
         """Return the call that wrote to a file last; -1 if none did."""
         return max((at for other, at in self.written.items() if _is_same(path, other)), default=-1)
 
     def _write(self, call: ToolCall, arguments: dict[str, object], number: int) -> Repeat | None:
-        edits = list(_edits(call, arguments))
-        subject = path_in(arguments) or " ".join(edit.path for edit in edits)
-        key = f"write {_canonical(arguments) or call.arguments}"
-        found = self._again("edit", key, subject, "", number, ages=False)
-        if sum(len(edit.added) + len(edit.removed) for edit in edits) < _TELLING:
-            found = None
-        for edit in edits:
-            self._changed(edit, number)
-        return found
-
-    def _changed(self, edit: "_Edit", number: int) -> None:
-        """Forget the lines that a file no longer has."""
-        self.writes.append((self.at, edit.path))
-        if not edit.path:
-            return
-        self.written[edit.path] = number
-        for path, lines in self.shown.items():
-            if _is_same(path, edit.path):
-                gone = lines.keys() - edit.added if edit.is_whole else edit.removed - edit.added
-                for line in gone:
-                    lines.pop(line, None)
+        patch = next(
+            (text for name in ("input", "patch") if (text := _string(arguments, name))), call.arguments
+        )
+        paths = [found.strip() for found in _PATCHED.findall(patch)] or [path_in(arguments)]
+        content = _canonical(arguments) or call.arguments
+        found = self._again("edit", f"write {content}", " ".join(paths), "", number, ages=False)
+        for path in paths:
+            self.writes.append((self.at, normpath(path) if path else ""))
+            if path:
+                self.written[normpath(path)] = number
+        return found if len(_lines(content.replace("\\n", "\n"))) >= _TELLING else None
 
     def _shell(self, command: _Command, text: str, number: int) -> _Action:
         if command.use == "change":
