@@ -66,6 +66,8 @@ GroupBy = Literal["session", "model", "day"]
 _CENT, _DOLLAR = 10_000_000, 1_000_000_000
 _MIN_DAYS_TO_PLOT = 3
 _MAX_UNREAD_SHOWN = 3
+_MIN_COMPACTIONS = 5
+"""Versions with fewer compactions are only in --json and on the page."""
 _MIN_SESSIONS_FOR_ACCURACY = 10
 """Below this many sessions, the accuracy of the predicted bills is not shown."""
 Json = dict[str, object]
@@ -430,7 +432,8 @@ def damage_section(report: AuditReport, *, width: int) -> Iterator[Table | Text]
     table.add_column("client", no_wrap=True)
     for title in ("compactions", "repeat", "calls lost", "to work", "they cost", "extra"):
         table.add_column(title, justify="right", no_wrap=True)
-    for line in report.damage[:_MAX_LINES]:
+    shown = [line for line in report.damage if not line.version or line.compactions >= _MIN_COMPACTIONS]
+    for line in shown[:_MAX_LINES]:
         table.add_row(
             f"  {line.version}" if line.version else line.client,
             figure(line.compactions),
@@ -445,7 +448,8 @@ def damage_section(report: AuditReport, *, width: int) -> Iterator[Table | Text]
     clients = [damage_says(line) for line in report.damage if not line.version]
     yield Text("\n".join([*clients, DAMAGE_MEANS, _DAMAGE_COLUMNS]), style="bright_black")
     for one in report.repeated[:_MAX_LINES]:
-        yield Text(f"{one.session[:12]} call {one.call}: {on_one_line(one.subject, 120)}")
+        where = f"{printable(one.session)[:_MIN_NAME_WIDTH]} call {one.call}: "
+        yield Text(f"{where}{on_one_line(one.subject, max(_MIN_NAME_WIDTH, width - len(where)))}")
 
 
 _DAMAGE_COLUMNS = (
