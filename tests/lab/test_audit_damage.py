@@ -224,3 +224,12 @@ def test_an_interval_is_the_same_at_every_run_and_holds_the_mean():
     assert found is not None
     assert found == interval_of(values)
     assert found.low < sum(values) / len(values) < found.high
+
+
+def test_places_of_the_same_project_come_first_and_other_models_are_not_compared():
+    elsewhere = replace(session_with(replace(PLACE, works=20), name="b"), path="/logs/other/b.jsonl")
+    same = replace(session_with(PLACE, name="c"), path="/logs/one/c.jsonl")
+    own = replace(session_with(AFTER, name="a"), path="/logs/one/a.jsonl")
+    assert damage_by_client([own, elsewhere, same])[0].until_work_elsewhere == 2.0
+    assert damage_by_client([own, elsewhere])[0].until_work_elsewhere == 20.0
+    assert damage_by_client([own, replace(same, model="another")])[0].matched == 0
