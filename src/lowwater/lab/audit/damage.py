@@ -22,7 +22,7 @@ from lowwater.lab.audit.repeats import CallActions, actions_of
 from lowwater.logs.recording import Recording
 
 WINDOW = 30
-"""Most calls of a stretch. Further on, repeats are about as frequent as without a compaction."""
+"""Most calls of a stretch."""
 _EVERY = 10
 """Every so many calls of a session there is a place to compare with."""
 
