@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 from lowwater.cli.audit import audit
 from lowwater.cli.wording import CAUSE_WORDS, from_the_end
 from lowwater.lab.audit.findings import CAUSES
+from tests.lab.compacted_logs import COMPACT, EDIT, OTHER, READ, claude_log
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command("audit")(audit)
@@ -244,6 +245,27 @@ def test_a_page_for_a_browser_is_written_too(logs, tmp_path):
     assert "4 sessions" in shown(logs, "--html", str(place))
     assert "<html" in place.read_text(encoding="utf-8")
     assert "cannot be written" in str(run(logs, "--html", str(tmp_path / "no" / "where.html")).exception)
+
+
+def test_what_compactions_made_it_read_again_is_told_in_figures_and_named_only_if_asked_for(tmp_path):
+    logs = tmp_path / "projects"
+    logs.mkdir()
+    steps = [READ, *[OTHER] * 10, COMPACT, READ, EDIT]
+    claude_log(steps, logs / "one.jsonl")
+    place = tmp_path / "audit.html"
+    page = shown(logs, "--html", str(place), "--no-cache")
+    assert "what those compactions made the agents read or do again" in page
+    report = told(logs)
+    whole, version = report["damage"]
+    assert (whole["client"], whole["version"], version["version"]) == ("claude-code", "", "2.1.7")
+    assert (whole["compactions"], whole["repeating"]) == (1, 1)
+    html = place.read_text(encoding="utf-8")
+    assert "2.1.7" in html
+    assert "src/a.py" not in page + html + json.dumps(report)
+    page = shown(logs, "--html", str(place), "--with-contents")
+    assert "src/a.py" in page
+    assert "src/a.py" in place.read_text(encoding="utf-8")
+    assert [one["subject"] for one in told(logs, "--with-contents")["repeated"]] == ["src/a.py"]
 
 
 INTERRUPTED = """

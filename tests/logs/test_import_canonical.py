@@ -50,6 +50,7 @@ def test_a_session_is_read(read):
     assert session.messages[7].message.thinking[0].text == "hm"
     (compaction,) = session.compactions
     assert (compaction.index, compaction.trigger, compaction.before) == (4, "auto", 9000)
+    assert compaction.version == "0.140.0"
 
 
 def test_what_stands_beside_a_message_is_not_sent_again(read):

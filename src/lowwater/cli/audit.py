@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
@@ -45,6 +45,7 @@ from lowwater.cli.wording import (
 )
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput
+from lowwater.lab.audit.damage import DAMAGE_MEANS, damage_says
 from lowwater.lab.audit.files import AuditCache, AuditedFile, audit_files
 from lowwater.lab.audit.findings import AuditedSession, AuditFigures, Native
 from lowwater.lab.audit.report import (
@@ -74,6 +75,8 @@ GroupBy = Literal["session", "model", "day"]
 _CENT, _DOLLAR = 10_000_000, 1_000_000_000
 _MIN_DAYS_TO_PLOT = 3
 _MAX_UNREAD_SHOWN = 3
+_MIN_COMPACTIONS = 5
+"""Versions with fewer compactions are only in --json and on the page."""
 _MIN_SESSIONS_FOR_ACCURACY = 10
 """Below this many sessions, the accuracy of the predicted bills is not shown."""
 Json = dict[str, object]
@@ -108,6 +111,13 @@ def audit(
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write an HTML page to this file.")
     ] = None,
+    with_contents: Annotated[
+        bool,
+        typer.Option(
+            "--with-contents",
+            help="Also name the paths and commands repeated after a compaction; reads every file again.",
+        ),
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Show what recorded sessions cost, and what could be saved.
@@ -130,7 +140,7 @@ def audit(
     """
     begin = read_since(since, time.time()) if since else None
     check_paths(paths)
-    found = _read_files(paths, kept=None if no_cache else AuditCache())
+    found = _read_files(paths, kept=None if no_cache else AuditCache(), with_contents=with_contents)
     report = report_of(found.files, since="" if begin is None else day(begin))
     if not report.sessions and not found.interrupted:
         raise BadInput(_nothing_found(report, begin))
@@ -144,12 +154,15 @@ def audit(
         raise typer.Exit(INTERRUPTED)
 
 
-def _read_files(paths: Sequence[Path], kept: AuditCache | None) -> _FilesRead:
+def _read_files(paths: Sequence[Path], kept: AuditCache | None, *, with_contents: bool) -> _FilesRead:
     files: list[AuditedFile] = []
     with noting_interrupts() as pressed:
         try:
             with progress_bar() as on_progress:
-                for file in audit_files(paths, day_of=day, kept=kept, on_progress=on_progress):
+                audited = audit_files(
+                    paths, day_of=day, kept=kept, on_progress=on_progress, with_contents=with_contents
+                )
+                for file in audited:
                     files.append(file)
                     if pressed:
                         break
@@ -204,6 +217,7 @@ def report_page(report: AuditReport, *, by: GroupBy, width: int, interrupted: bo
     if len(days) >= _MIN_DAYS_TO_PLOT:
         yield from _plot(days, width)
     yield from compactions_section(report, width=width)
+    yield from damage_section(report, width=width)
     if report.possible is not None:
         yield from _estimate(report.possible, width)
     elif report.sessions:
@@ -377,6 +391,47 @@ def _compaction_cells(session: AuditedSession, native: Native, room: int) -> lis
     ]
 
 
+def damage_section(report: AuditReport, *, width: int) -> Iterator[Table | Text]:
+    """Yield what the clients' own compactions made the agents read or do again, beside stretches without a compaction."""
+    if not report.damage:
+        return
+    yield _title("what those compactions made the agents read or do again")
+    figures = ("compactions", "repeat", "calls lost", "to work", "they cost", "extra")
+    table = figures_table("client", figures=figures, gap=2 if width >= _WIDE_PAGE else 1)
+    shown = [line for line in report.damage if not line.version or line.compactions >= _MIN_COMPACTIONS]
+    for line in shown[:_MAX_LINES]:
+        table.add_row(
+            f"  {line.version}" if line.version else line.client,
+            figure(line.compactions),
+            _beside(line.repeating_share, line.repeating_elsewhere, share),
+            _beside(line.repeated, line.repeated_elsewhere, _calls),
+            _beside(line.until_work, line.until_work_elsewhere, _calls),
+            amount(line.repeated_cost),
+            net(line.extra_cost),
+            style="" if not line.version else "bright_black",
+        )
+    yield table
+    clients = [damage_says(line) for line in report.damage if not line.version]
+    yield Text("\n".join([*clients, DAMAGE_MEANS, _DAMAGE_COLUMNS]), style="bright_black")
+    for one in report.repeated[:_MAX_LINES]:
+        where = f"{printable(one.session)[:_MIN_NAME_WIDTH]} call {one.call}: "
+        yield Text(f"{where}{on_one_line(one.subject, max(_MIN_NAME_WIDTH, width - len(where)))}")
+
+
+_DAMAGE_COLUMNS = (
+    '"Calls lost" do nothing but repeat, and "they cost" that much in all; "extra" is what the calls until work went on cost '
+    "beyond those elsewhere."
+)
+
+
+def _calls(calls: float) -> str:
+    return f"{calls:.1f}"
+
+
+def _beside(own: float | None, elsewhere: float | None, said: Callable[[float], str]) -> str:
+    return "–" if own is None or elsewhere is None else f"{said(own)} / {said(elsewhere)}"
+
+
 def _estimate(possible: Possible, width: int) -> Iterator[Table | Text]:
     yield _title("what compaction could do")
     table = figures_table("", "", figures=("",), header=False)
@@ -458,6 +513,8 @@ def audit_json(report: AuditReport, *, since: float | None, interrupted: bool) -
         "days": [_line_json(line) for line in by_day(report.sessions)],
         "sessions": [_session_json(session) for session in dearest(report.sessions)],
         "compactions": report.compacted,
+        "damage": report.damage,
+        **({"repeated": report.repeated} if report.repeated else {}),
         "possible": report.possible,
         "not_estimated": report.not_estimated,
         "accuracy": report.accuracy,

@@ -94,13 +94,15 @@ def _recording(
             id=header.id,
             agent=header.agent.partition(" ")[0],
             messages=told,
-            compactions=[_compaction(it, messages) for it in header.native_compactions],
+            compactions=[_compaction(it, messages, header) for it in header.native_compactions],
             model=header.model or "",
             started_at=seconds(header.started),
         )
 
 
-def _compaction(told: _Compaction, messages: list[RecordedMessage | None]) -> NativeCompaction:
+def _compaction(
+    told: _Compaction, messages: list[RecordedMessage | None], header: _Header
+) -> NativeCompaction:
     """Return the compaction, with its index among the messages that could be read."""
     before = messages[: max(0, told.index)]
     return NativeCompaction(
@@ -108,6 +110,7 @@ def _compaction(told: _Compaction, messages: list[RecordedMessage | None]) -> Na
         at=seconds(told.ts),
         trigger=told.trigger or "",
         before=told.pre_tokens,
+        version=header.agent.partition(" ")[2],
     )
 
 

@@ -66,6 +66,7 @@ class LineContent(Struct, frozen=True, kw_only=True):
     before: int | None = None
     removed: int | None = None
     cleared: tuple[str, ...] = ()
+    version: str = ""
 
 
 class _Line(Struct):
@@ -88,6 +89,7 @@ class _Line(Struct):
     compactMetadata: Raw = Raw(b"")  # noqa: N815
     microcompactMetadata: Raw = Raw(b"")  # noqa: N815
     data: Raw = Raw(b"")
+    version: str | None = None
 
 
 class _Block(Struct):
@@ -147,6 +149,7 @@ def line_content(file: RecordedFile, entry: LogEntry) -> LineContent:
             before=metadata.preTokens,
             removed=metadata.tokensSaved,
             cleared=metadata.compactedToolIds or (),
+            version=line.version or "",
         )
     if entry.kind == "attachment":
         return LineContent(timestamp=line.timestamp or "", attachment=line.attachment)
@@ -159,6 +162,7 @@ def line_content(file: RecordedFile, entry: LogEntry) -> LineContent:
         is_meta=bool(line.isMeta) or line.promptSource == "system",
         is_summary=bool(line.isCompactSummary),
         is_error=bool(line.isApiErrorMessage),
+        version=line.version or "",
     )
 
 
@@ -478,7 +482,9 @@ def _user(file: RecordedFile, entry: LogEntry, branch: Branch) -> None:
     at = seconds(content.timestamp)
     compacted = branch.compactions and branch.compactions[-1].index == len(branch.messages)
     if content.is_summary and not compacted:
-        branch.compactions.append(NativeCompaction(index=len(branch.messages), at=at))
+        branch.compactions.append(
+            NativeCompaction(index=len(branch.messages), at=at, version=content.version)
+        )
     kind = "compact_summary" if content.is_summary else "meta" if content.is_meta else ""
     branch.messages.append(RecordedMessage(message=found.message, at=at, kind=kind))
 
@@ -495,6 +501,7 @@ def _boundary(file: RecordedFile, entry: LogEntry, branch: Branch) -> None:
                 before=content.before,
                 removed=content.removed,
                 cleared=content.cleared,
+                version=content.version,
             )
         )
 

@@ -244,6 +244,7 @@ class _Meta(Struct):
     id: str | None = None
     forked_from_id: str | None = None
     parent_thread_id: str | None = None
+    cli_version: str | None = None
     source: Raw = Raw(b"")
     base_instructions: _Text | None = None
     instructions: str | None = None
@@ -427,7 +428,8 @@ class _Rollout:
         items = [read_item(bytes(raw)) for raw in compaction.replacement_history or []]
         left = [text for item in items if item is not None for text in codex_texts(item.content)]
         text = compaction.message or "\n\n".join(left)
-        self._session.items.append(AgentCompaction(at=at, before=self._counter.prompt))
+        version = (self._meta and self._meta.cli_version) or ""
+        self._session.items.append(AgentCompaction(at=at, before=self._counter.prompt, version=version))
         if text:
             fields = {"role": "user", "content": text}
             self._session.items.append(

@@ -53,6 +53,8 @@ class NativeCompaction(Struct, frozen=True, kw_only=True):
     """Tokens that a prune removed; None if not recorded."""
     cleared: tuple[str, ...] = ()
     """The ids of the calls whose results a prune cleared, if recorded."""
+    version: str = ""
+    """The version of the agent that made it; empty if not recorded."""
 
 
 class BrokenLine(Struct, frozen=True, kw_only=True):

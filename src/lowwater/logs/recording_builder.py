@@ -302,6 +302,7 @@ class AgentCompaction(Struct, frozen=True, kw_only=True):
     at: float | None = None
     trigger: str = ""
     before: int | None = None
+    version: str = ""
 
 
 SessionItem = InputMessage | GatheredAnswer | AgentCompaction
@@ -391,7 +392,11 @@ class _BranchBuilder:
             case AgentCompaction():
                 self.compactions.append(
                     NativeCompaction(
-                        index=len(self.messages), at=item.at, trigger=item.trigger, before=item.before
+                        index=len(self.messages),
+                        at=item.at,
+                        trigger=item.trigger,
+                        before=item.before,
+                        version=item.version,
                     )
                 )
 

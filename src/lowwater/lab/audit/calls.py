@@ -101,6 +101,15 @@ class AuditedCall(Struct, frozen=True, kw_only=True):
         """All usage billed for it, its own first."""
         return self.others if self.usage is None else (self.usage, *self.others)
 
+    @property
+    def cost(self) -> int | None:
+        """What all of its usage cost; None if a price or its prompt size is unknown."""
+        if self.usage is None:
+            return None
+        priced = [(each, self.prices_of(each)) for each in self.billed]
+        known = [cost_at(each, prices) for each, prices in priced if prices is not None]
+        return sum(known) if len(known) == len(priced) else None
+
     def prices_of(self, usage: Usage) -> Prices | None:
         """Return the prices of a usage of its model at the time of the call; None if unknown."""
         return self.model.prices_at(usage.prompt, self.at) if self.at_list_price else None

@@ -93,6 +93,7 @@ def _merge(pieces: Sequence[AuditedSession]) -> list[AuditedSession]:
         first,
         rows=tuple(row for piece in (first, *others) for row in piece.rows),
         natives=tuple(native for piece in (first, *others) for native in piece.natives),
+        stretches=tuple(stretch for piece in (first, *others) for stretch in piece.stretches),
         peak_prompt=max(piece.peak_prompt for piece in (first, *others)),
         ended_at=max(times, default=None),
         copied=sum(piece.copied for piece in (first, *others)),
@@ -274,13 +275,22 @@ def audit_files(
     on_progress: Callable[[Progress], None] | None = None,
     pricing: ModelPrices | None = None,
     read: Reader = recordings,
+    with_contents: bool = False,
 ) -> Iterator[AuditedFile]:
     """Yield the findings of each file, in order; files in the cache `kept` are not read.
 
     A call that several files contain, because a resumed session copies its history, is counted with the first of them. The
-    iterator can be abandoned early; with `kept`, the next run continues from there.
+    iterator can be abandoned early; with `kept`, the next run continues from there. With `with_contents`, findings name the paths
+    and commands that were repeated after a compaction, and are not cached.
     """
-    run = _Run(day_of, kept, on_progress, pricing or ModelPrices(), read)
+    run = _Run(
+        day_of,
+        None if with_contents else kept,
+        on_progress,
+        pricing or ModelPrices(),
+        read,
+        with_contents=with_contents,
+    )
     return run.files(files_in(paths))
 
 
@@ -292,7 +302,10 @@ class _Run:
         on_progress: Callable[[Progress], None] | None,
         pricing: ModelPrices,
         read: Reader,
+        *,
+        with_contents: bool,
     ) -> None:
+        self._with_contents = with_contents
         self._day_of = day_of
         self._kept = kept
         self._on_progress = on_progress
@@ -360,7 +373,7 @@ class _Run:
     def _sessions(self, recording: Recording, calls: Sequence[AuditedCall]) -> list[AuditedSession]:
         """Return the audited sessions of a recording, except those whose calls are all copies."""
         return [
-            audit_session(part.recording, part.calls, day_of=self._day_of)
+            audit_session(part.recording, part.calls, day_of=self._day_of, with_contents=self._with_contents)
             for part in file_parts(recording, calls)
             if not part.calls or not all(call.copied for call in part.calls)
         ]

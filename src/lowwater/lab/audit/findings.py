@@ -117,6 +117,33 @@ class Native(Struct, frozen=True, kw_only=True):
         return self.saved - self.summary_cost - self.rewrite_cost
 
 
+class Stretch(Struct, frozen=True, kw_only=True):
+    """The calls after one of the client's compactions, or after another place in a session, to compare with."""
+
+    call: int
+    """The number of its first call in the session."""
+    calls: int
+    """The number of its calls: 30, unless the session ends or is compacted earlier."""
+    is_compaction: bool = False
+    version: str = ""
+    """The client's version; empty if not recorded, and for other places."""
+    day: str = ""
+    prompt: int = 0
+    """The prompt tokens of the call before it; 0 if not recorded."""
+    begins_turn: bool = False
+    """Whether a user message came right before its first call."""
+    repeating: tuple[int, ...] = ()
+    """Which of its calls, from 0, repeat something from before it."""
+    only_repeating: tuple[int, ...] = ()
+    """Those that do nothing else."""
+    works: int | None = None
+    """The first of its calls that changes something; None if none does."""
+    call_cost: int | None = None
+    """The mean cost of its calls but the first, which pays for the new prompt."""
+    subjects: tuple[str, ...] = ()
+    """The paths and commands repeated, only if they were asked for."""
+
+
 class Saving(Struct, frozen=True, kw_only=True):
     """What other schedules would have saved, estimated on a model of the session at its own prices."""
 
@@ -158,6 +185,7 @@ class AuditedSession(Struct, frozen=True, kw_only=True):
     rows: tuple[AuditRow, ...] = ()
     peak_prompt: int = 0
     natives: tuple[Native, ...] = ()
+    stretches: tuple[Stretch, ...] = ()
     foreseen: Foreseen | None = None
     saving: Saving | None = None
     not_estimated: NotEstimated | None = None

@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.wording import counted
+from lowwater.lab.audit.damage import DamageLine, RepeatedSubject, damage_by_client, repeated_subjects
 from lowwater.lab.audit.files import AuditedFile, UnreadFile, merge_pieces
 from lowwater.lab.audit.findings import (
     AuditedSession,
@@ -91,6 +92,9 @@ class AuditReport(Struct, frozen=True, kw_only=True):
     total: ReportLine
     sessions: tuple[AuditedSession, ...]
     compacted: CompactionTotals
+    damage: tuple[DamageLine, ...]
+    repeated: tuple[RepeatedSubject, ...]
+    """What was read or done again after compactions, if the audit was to name it."""
     possible: Possible | None
     not_estimated: dict[NotEstimated, int]
     """The number of sessions that `possible` leaves out, by reason."""
@@ -112,6 +116,8 @@ def report_of(files: Sequence[AuditedFile], *, since: str = "") -> AuditReport:
         total=_line("", sessions, [row for session in sessions for row in session.rows]),
         sessions=tuple(sessions),
         compacted=_compacted([native for session in sessions for native in session.natives]),
+        damage=tuple(damage_by_client(sessions)),
+        repeated=tuple(repeated_subjects(sessions)),
         possible=_possible(sessions),
         not_estimated=dict(Counter(why for session in sessions if (why := session.not_estimated))),
         accuracy=_accuracy(sessions),
@@ -165,7 +171,16 @@ def _since(session: AuditedSession, day: str) -> AuditedSession | None:
     if not rows:
         return None
     natives = tuple(native for native in session.natives if native.day >= day)
-    return replace(session, rows=rows, natives=natives, foreseen=None, saving=None, not_estimated="cut")
+    stretches = tuple(stretch for stretch in session.stretches if stretch.day >= day)
+    return replace(
+        session,
+        rows=rows,
+        natives=natives,
+        stretches=stretches,
+        foreseen=None,
+        saving=None,
+        not_estimated="cut",
+    )
 
 
 def _dear(line: ReportLine) -> tuple[int, int, str]:

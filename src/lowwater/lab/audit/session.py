@@ -10,6 +10,7 @@ from lowwater.core.api_calls import Usage, together
 from lowwater.core.costs.prices import cost_at
 from lowwater.core.models.model import Prices
 from lowwater.lab.audit.calls import AuditedCall, Miss, foreseen_bill, misses_of
+from lowwater.lab.audit.damage import stretches_of
 from lowwater.lab.audit.findings import (
     AuditedSession,
     AuditFigures,
@@ -23,7 +24,6 @@ from lowwater.lab.audit.findings import (
     Spending,
     merged_missed,
     plus,
-    sum_of_known,
     total,
 )
 from lowwater.lab.audit.sizes import Sizes, natives_of, sizes_of
@@ -67,9 +67,7 @@ def _row_sum(one: AuditRow, other: AuditRow) -> AuditRow:
 def _figures(call: AuditedCall) -> AuditFigures:
     usage = together(call.billed)
     output = call.output + sum(other.output for other in call.others)
-    priced = [(each, call.prices_of(each)) for each in call.billed]
-    costs = [None if prices is None else cost_at(each, prices) for each, prices in priced]
-    cost = None if call.usage is None or None in costs else sum_of_known(costs)
+    cost = call.cost
     return replace(_tokens(usage), calls=1, output=output, cost=cost, unpriced=int(cost is None))
 
 
@@ -125,7 +123,9 @@ def _missed(miss: Miss | None) -> dict[Cause, Missed]:
     return {} if miss is None else {miss.cause: Missed(misses=1, tokens=miss.tokens, cost=miss.cost)}
 
 
-def audit_session(recording: Recording, calls: Sequence[AuditedCall], *, day_of: DayOf) -> AuditedSession:
+def audit_session(
+    recording: Recording, calls: Sequence[AuditedCall], *, day_of: DayOf, with_contents: bool = False
+) -> AuditedSession:
     """Return the audit of one session: usage and cost, cache misses, the client's compactions and possible savings."""
     misses = misses_of(calls)
     sizes = sizes_of(recording, calls, tail=SAVINGS_TAIL)
@@ -146,6 +146,7 @@ def audit_session(recording: Recording, calls: Sequence[AuditedCall], *, day_of:
         rows=(row_of_sum(summed, own, day_of),) if summed else rows_of(calls, misses, day_of),
         peak_prompt=max((call.usage.prompt for call in own if call.usage), default=0),
         natives=estimate.natives,
+        stretches=tuple(stretches_of(recording, calls, day_of=day_of, with_contents=with_contents)),
         foreseen=foreseen_bill(calls),
         saving=estimate.saving,
         not_estimated=estimate.why_not,

@@ -8,6 +8,7 @@ from msgspec import Struct
 from lowwater.adapters.models import load_registry
 from lowwater.core.models.model import Model
 from lowwater.core.wording import counted
+from lowwater.lab.audit.damage import DAMAGE_MEANS, DamageLine, RepeatedSubject, damage_says
 from lowwater.lab.audit.findings import AuditedSession, Cause, Native, sum_of_known
 from lowwater.lab.audit.report import AuditReport, ReportLine, by_model, estimate_gaps, report_line
 from lowwater.lab.pages.document import (
@@ -125,6 +126,21 @@ class NativeRow(Struct, frozen=True, kw_only=True):
     earlier: int | None
 
 
+class DamageRow(Struct, frozen=True, kw_only=True):
+    """What the compactions of one client, or of one version of it, made the agent read or do again."""
+
+    name: str
+    compactions: int
+    repeating: float | None
+    repeating_elsewhere: float | None
+    repeated: float | None
+    repeated_elsewhere: float | None
+    until_work: float | None
+    until_work_elsewhere: float | None
+    repeated_cost: int | None
+    extra_cost: int | None
+
+
 class SavingRow(Struct, frozen=True, kw_only=True):
     """What the same sessions would have cost with another policy."""
 
@@ -143,6 +159,8 @@ class AuditData(Struct, frozen=True, kw_only=True):
     savings: list[SavingRow]
     sessions: list[AuditSessionRow]
     natives: list[NativeRow]
+    damage: list[DamageRow]
+    repeated: list[RepeatedSubject]
     models: list[ModelRow]
 
 
@@ -159,6 +177,8 @@ def audit_page_data(report: AuditReport) -> AuditData:
         savings=_savings(report),
         sessions=listed[:MOST_SESSIONS],
         natives=natives[:MOST_NATIVES],
+        damage=[_damage(line) for line in report.damage],
+        repeated=list(report.repeated[:MOST_NATIVES]),
         models=[_model(line) for line in by_model(sessions)],
     )
 
@@ -241,6 +261,21 @@ def _native(session: AuditedSession, native: Native) -> NativeRow:
         saved=native.saved,
         net=native.net,
         earlier=native.earlier,
+    )
+
+
+def _damage(line: DamageLine) -> DamageRow:
+    return DamageRow(
+        name=line.name,
+        compactions=line.compactions,
+        repeating=line.repeating_share,
+        repeating_elsewhere=line.repeating_elsewhere,
+        repeated=line.repeated,
+        repeated_elsewhere=line.repeated_elsewhere,
+        until_work=line.until_work,
+        until_work_elsewhere=line.until_work_elsewhere,
+        repeated_cost=line.repeated_cost,
+        extra_cost=line.extra_cost,
     )
 
 
@@ -359,6 +394,11 @@ def _texts(report: AuditReport, data: AuditData) -> dict[str, str]:
         ),
         "sessions_says": f"Sub-agents and forks are sessions of their own.{_part(len(report.sessions), MOST_SESSIONS, 'session')}",
         "natives_says": _natives_says(report),
+        "damage_says": " ".join(
+            [*(damage_says(line) for line in report.damage if not line.version), DAMAGE_MEANS]
+        )
+        if report.damage
+        else "",
     }
 
 

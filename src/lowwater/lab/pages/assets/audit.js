@@ -140,6 +140,47 @@ function showNatives() {
   });
 }
 
+function showDamage() {
+  if (!data.damage.length) return nothing(part("damage"), "There is no compaction with a call after it.");
+  const calls = (value) => (value === null ? "–" : value.toFixed(1));
+  if (data.repeated.length)
+    table(part("repeated"), {
+      caption: "What was read or done again",
+      rows: data.repeated,
+      sort: ["session", false],
+      first: 12,
+      filter: ["session", "subject"],
+      columns: [
+        { key: "session", name: "session", text: true },
+        { key: "call", name: "compaction before call", said: counted },
+        { key: "subject", name: "path or command", text: true },
+      ],
+    });
+  return table(part("damage"), {
+    caption: "Repeated after compactions",
+    rows: data.damage,
+    sort: ["compactions", true],
+    first: 20,
+    columns: [
+      { key: "name", name: "client", text: true },
+      { key: "compactions", name: "compactions", said: counted },
+      { key: "repeating", name: "repeat", said: share },
+      { key: "repeating_elsewhere", name: "elsewhere", said: share },
+      { key: "repeated", name: "calls lost", said: calls, hint: "Calls that do nothing but repeat, per compaction" },
+      { key: "repeated_elsewhere", name: "elsewhere", said: calls },
+      { key: "until_work", name: "to work", said: calls, hint: "Calls before the first that changes something" },
+      { key: "until_work_elsewhere", name: "elsewhere", said: calls },
+      { key: "repeated_cost", name: "lost calls cost", said: dollars },
+      {
+        key: "extra_cost",
+        name: "extra",
+        said: dollars,
+        hint: "What the calls until work went on cost beyond those elsewhere",
+      },
+    ],
+  });
+}
+
 function showModels() {
   table(part("models"), {
     caption: "Models",
@@ -161,6 +202,6 @@ function showModels() {
   });
 }
 
-[showPeriods, showSpending, showMisses, showSavings, showSessions, showNatives, showModels].forEach((show) =>
+[showPeriods, showSpending, showMisses, showSavings, showSessions, showNatives, showDamage, showModels].forEach((show) =>
   show(),
 );
