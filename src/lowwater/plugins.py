@@ -3,6 +3,7 @@
 `VERSION` rises when a change here could break a plug-in; adding a name does not raise it. docs/extending.md explains each kind.
 """
 
+from lowwater.core.buy_rule import best_of
 from lowwater.core.decisions import (
     Candidates,
     Compact,
@@ -12,7 +13,6 @@ from lowwater.core.decisions import (
     Keep,
     PricedPlan,
     Reason,
-    best_of,
 )
 from lowwater.core.entries import Edit, Entry
 from lowwater.core.ledger import Numbered

@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from lowwater.core.costs.prices import Meter, Offer, Outlook, choose
+from lowwater.core.buy_rule import Offer, Outlook, best_of, weighed
+from lowwater.core.costs.prices import Meter
 from lowwater.core.policies.guarded import guard_leaf
 from lowwater.lab.course import (
     SHARE,
@@ -26,7 +27,6 @@ Integers = npt.NDArray[np.int64]
 LOST_BY_ELISION = 150_000
 """The share of expected uses, in millionths, that the digest of an elided result does not serve."""
 _YOUNG = 5
-_ACTIONS: Mapping[str, Callable[..., Action]] = {"prune": CoursePrune, "summarise": Summarise}
 RUNWAY = 0.15
 EXPECTED = 30
 """The number of later calls for which the exact gate expects a compaction to pay."""
@@ -152,6 +152,12 @@ class _Sums(Struct, frozen=True, kw_only=True):
     short: list[int]
 
 
+class CourseOffer(Offer, frozen=True, kw_only=True):
+    """An action on offer; amounts in thousandths of a nano-dollar."""
+
+    action: Action
+
+
 class RentOrBuy:
     """Buys an action when the rent paid on what it removes has reached its price, including rework, or when waiting cannot pay."""
 
@@ -163,34 +169,30 @@ class RentOrBuy:
     def __call__(self, turn: int, state: CourseState) -> Action | None:
         """Return the action to buy before a turn's call, and charge rent for this call to everything outside the tail."""
         tally = self._tally
-        chosen = choose(self.offers(turn, state))
+        best = best_of(self.offers(turn, state))
         self._meter = self._meter.advance(tally.sheet.write if tally.cold[turn] else tally.sheet.read)
-        return _ACTIONS[chosen.name](upto=tally.edges[turn]) if chosen else None
+        return best.action if best is not None and best.is_due else None
 
-    def offers(self, turn: int, state: CourseState) -> Iterator[Offer]:
+    def offers(self, turn: int, state: CourseState) -> Iterator[CourseOffer]:
         """Yield the actions that would shrink the view, each with the rent paid and its price."""
         tally, size = self._tally, self._tally.size(turn, state)
         self._leave_tail(tally.edges[turn])
         kept = tally.prompt(turn, state, None)
         outlook, above = self._outlook(turn), self._usually_above(turn)
-        read = tally.sheet.read
-        for name, kind in _ACTIONS.items():
-            action = kind(upto=tally.edges[turn])
+        for action in (CoursePrune(upto=tally.edges[turn]), Summarise(upto=tally.edges[turn])):
             then = after(state, action)
             left = tally.size(turn, then)
             if action.upto <= state.summarised or left >= size:
                 continue
             price = tally.prompt(turn, state, action) - kept + self._rework(turn, state, then, left)
-            yield Offer(
-                name=name,
+            offer = CourseOffer(
+                action=action,
+                removes=size - left,
                 rent=self._rent(action, state),
                 price=price,
-                after=price + outlook.calls * read * left,
-                should_buy_early=outlook.should_buy_early(
-                    saves=read * (size - left), price=price, usual=price + above
-                ),
-                wait=outlook.wait(saves=read * (size - left), price=self._risk(turn, state, action, price)),
+                saves=tally.sheet.read * (size - left),
             )
+            yield weighed(offer, outlook, usual=price + above, worst=self._risk(turn, state, action, price))
 
     def _risk(self, turn: int, state: CourseState, action: Action, price: int) -> int:
         """Return the cost of an action that is not free if the whole previous prompt is cached after all."""

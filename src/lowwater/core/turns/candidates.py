@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.core.buy_rule import best_of, weighed
 from lowwater.core.costs.prices import nano_dollars
-from lowwater.core.decisions import Candidates, PricedPlan, best_of, scaled
+from lowwater.core.decisions import Candidates, PricedPlan, scaled
 from lowwater.core.mechanisms import native, summarize
 from lowwater.core.mechanisms.mechanism import INTO_TAIL, MIDDLE_EDITS
 from lowwater.core.mechanisms.registry import native_proposal, propose, propose_summaries
@@ -229,12 +230,11 @@ def _priced(
     sums: _Sums, starts: Sequence[int], item: int, pricing: PricingContext, *, summary_cost: int = 0
 ) -> PricedPlan:
     """Return the price of removing `sums.removes` tokens starting at `item`; the plan itself is filled in by the caller."""
-    first_changed, outlook = starts[item], pricing.outlook
+    first_changed = starts[item]
     purchase = pricing.purchase(first_changed=first_changed, removes=sums.removes, summary_cost=summary_cost)
     kept = min(first_changed, pricing.warmth.expected(first_changed))
     price, saves = purchase.price + sums.rework, nano_dollars(sums.removes * pricing.prices.cache_read)
-    usual = price + pricing.usual_surcharge(starts[pricing.tail])
-    return PricedPlan(
+    plan = PricedPlan(
         plan=(),
         removes=sums.removes,
         still_cached=kept,
@@ -244,12 +244,12 @@ def _priced(
         summary=summary_cost,
         rework=sums.rework,
         saves=saves,
-        worth=pricing.calls * saves - price,
-        should_buy_early=outlook is not None
-        and outlook.should_buy_early(saves=saves, price=price, usual=usual),
-        wait=0
-        if outlook is None
-        else outlook.wait(saves=saves, price=pricing.risk(price, first_changed=first_changed)),
+    )
+    return weighed(
+        plan,
+        pricing.outlook,
+        usual=price + pricing.usual_surcharge(starts[pricing.tail]),
+        worst=pricing.risk(price, first_changed=first_changed),
     )
 
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.core.buy_rule import Outlook
 from lowwater.core.cache.belief import MarkLifetime, Warmth
 from lowwater.core.costs.prices import (
     Meter,
-    Outlook,
     Purchase,
     SummaryCall,
     SummaryWork,

@@ -14,9 +14,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.api_calls import Usage
+from lowwater.core.buy_rule import best_of
 from lowwater.core.cache.belief import KEY_BYTES, Belief, BeliefError, Block, Layout, MarkLifetime
 from lowwater.core.costs.prices import Meter
-from lowwater.core.decisions import Candidates, Decision, Past, best_of
+from lowwater.core.decisions import Candidates, Decision, Past
 from lowwater.core.events import Compaction, Event, Rejected
 from lowwater.core.ledger import Ledger
 from lowwater.core.mechanisms.mechanism import EditContext, Mechanism, ProposalRequest, survey
