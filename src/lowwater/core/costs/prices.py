@@ -16,6 +16,8 @@ from lowwater.core.decisions import Currency
 from lowwater.core.models.model import TOKENS_PER_PRICE, MarkedPrefixes, Model, Prices
 from lowwater.core.stored_form import stored_as
 
+INSTRUCTION = 400
+"""Tokens of the instruction that asks for a summary."""
 _ASSUMED_INPUT = 1_000_000
 """A dollar per million input tokens."""
 _ASSUMED_READ, _ASSUMED_WRITE, _ASSUMED_OUTPUT = 0.1, 1.25, 5
