@@ -8,7 +8,9 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from lowwater.core.buy_rule import Offer, Outlook, best_of, weighed
+from lowwater.core.costs.losses import LOST_BY_ELISION, LOST_BY_SUMMARY
 from lowwater.core.costs.prices import Meter
+from lowwater.core.mechanisms.reuse import YOUNG
 from lowwater.core.policies.guarded import guard_leaf
 from lowwater.lab.course import (
     SHARE,
@@ -24,9 +26,6 @@ from lowwater.lab.course import (
 from lowwater.settings import LeafSettings
 
 Integers = npt.NDArray[np.int64]
-LOST_BY_ELISION = 150_000
-"""The share of expected uses, in millionths, that the digest of an elided result does not serve."""
-_YOUNG = 5
 RUNWAY = 0.15
 EXPECTED = 30
 """The number of later calls for which the exact gate expects a compaction to pay."""
@@ -114,7 +113,7 @@ class Tally:
 
 def fade(age: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Return the share of a result's uses still to come after so many calls, beside those after five."""
-    return np.sqrt(_YOUNG / np.maximum(_YOUNG, np.asarray(age, np.float64)))
+    return np.sqrt(YOUNG / np.maximum(YOUNG, np.asarray(age, np.float64)))
 
 
 def _sums(values: list[int]) -> Integers:
@@ -126,8 +125,10 @@ def _expected(chances: Integers, sizes: Integers) -> tuple[Integers, Integers]:
     ages = np.arange(count)[:, None] - np.arange(count)[None, :]
     uses = np.where(ages > 0, np.rint(chances * (fade(ages - 1) - fade(ages))), 0).astype(np.int64)
     every = _by_edge(np.stack([uses, uses * sizes], axis=1))
-    by_elision = every * LOST_BY_ELISION // SHARE
-    return by_elision, every - by_elision
+    by_elision, by_summary = (
+        every * round(lost * SHARE) // SHARE for lost in (LOST_BY_ELISION, LOST_BY_SUMMARY)
+    )
+    return by_elision, by_summary - by_elision
 
 
 def _recorded(course: Course) -> tuple[Integers, Integers]:
@@ -255,8 +256,8 @@ class RentOrBuy:
         tally, sheet = self._tally, self._tally.sheet
         edge = max(then.pruned, then.summarised)
         lost = np.zeros(edge)
-        lost[state.pruned : then.pruned] = LOST_BY_ELISION / SHARE
-        lost[state.summarised : then.summarised] += 1 - LOST_BY_ELISION / SHARE
+        lost[state.pruned : then.pruned] = LOST_BY_ELISION
+        lost[state.summarised : then.summarised] += LOST_BY_SUMMARY - LOST_BY_ELISION
         age = turn - np.arange(edge)
         soon = fade(age) - fade(age + turn)
         uses = lost * tally.chances[:edge] * soon / SHARE

@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.buy_rule import best_of, weighed
+from lowwater.core.costs.losses import LOST_BY_ELISION, LOST_BY_SUMMARY
 from lowwater.core.costs.prices import nano_dollars
 from lowwater.core.decisions import Candidates, PricedPlan, scaled
 from lowwater.core.mechanisms import native, summarize
@@ -20,10 +21,9 @@ _LEAST_PART = 100
 """A plan that removes less than this fraction (one part in so many) of the prompt is dropped: rewrites come in batches."""
 _MAX_CUTS = 48
 """How many places to start editing at are priced, spaced evenly by the tokens that they remove."""
-_LOSSES = {"elide": 0.15, "dedupe": 0.02, "reasoning": 0.0, "images": 0.3}
+_LOSSES = {"elide": LOST_BY_ELISION, "dedupe": 0.02, "reasoning": 0.0, "images": 0.3}
 """The share of later uses of a removed part that its replacement no longer serves, by mechanism (measured: `make bench-recall`)."""
 _LOSS_WITHOUT_DIGEST = 0.8
-_LOSS_BY_SUMMARY = 0.5
 
 
 def with_proposals(inputs: DecisionInputs) -> DecisionInputs:
@@ -187,7 +187,7 @@ def _with_summary(
     for at in range(span.start, span.stop):
         tokens = starts[at + 1] - starts[at]
         sums.rent += pricing.rent(pricing.items[at], round(share * tokens))
-        sums.rework += pricing.rework(_LOSS_BY_SUMMARY * chances[at], tokens)
+        sums.rework += pricing.rework(LOST_BY_SUMMARY * chances[at], tokens)
     sums.removes += removes
     priced = _priced(sums, starts, span.start, pricing, summary_cost=cost)
     return replace(priced, plan=(*_plan(edits, behind, pricing), offer))
