@@ -23,13 +23,12 @@ from msgspec.structs import replace
 
 from bench.transcripts import CANONICAL
 from lowwater.adapters.tokenizer import tokenizer_for
-from lowwater.core.costs.prices import Offer
 from lowwater.core.formats.openai_chat import decode_message
 from lowwater.core.mechanisms.placeholder import placeholder
 from lowwater.lab.course import Course, CourseState, CourseUse, Sheet, Timed, course_of
 from lowwater.lab.optimum import optimum
 from lowwater.lab.references.uses import find_words, uses_of
-from lowwater.lab.schedules import POLICIES, RentOrBuy, Tally, run
+from lowwater.lab.schedules import POLICIES, CourseOffer, RentOrBuy, Tally, run
 from lowwater.protocols import Tokenizer
 from tests.generated.courses import SESSIONS, TAIL, generate, is_for_tuning
 
@@ -237,7 +236,7 @@ def misses(rows: Sequence[Row]) -> list[str]:
 class _Unbounded(RentOrBuy):
     """Rent-or-buy that does not ask whether a session is old enough to pay a purchase back."""
 
-    def offers(self, turn: int, state: CourseState) -> Iterator[Offer]:
+    def offers(self, turn: int, state: CourseState) -> Iterator[CourseOffer]:
         """Yield the offers as if it were."""
         for offer in super().offers(turn, state):
             yield replace(offer, wait=0)

@@ -6,9 +6,13 @@ Every recorded session with at least 60 calls is played through the library unde
 SQLite file as its store; before each call the uses of its answer are looked for (`lowwater.lab.references`). The halves are
 those of `bench.recall`: the querier was chosen on one, the figures that count are those of the other. The command ends
 with status 1 if less than 90 % of what left the view is one recall away.
+
+The last table is what `core/costs/losses.py` has from here: of the uses whose result was edited or summarised when they came,
+the share that is not in view.
 """
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,10 +24,12 @@ from bench.recall import half_of
 from bench.transcripts import ABSENT, CANONICAL, Session, sessions
 from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.core.formats.codec import as_completion
+from lowwater.core.ledger import Ledger
 from lowwater.core.messages import texts_of
 from lowwater.core.stored import Hit
 from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest, Written
+from lowwater.core.view import Edited, Original
 from lowwater.lab.references.reachability import RecallScore, Scorer, UseOutcome, recall_score
 from lowwater.lab.references.uses import uses_of
 from lowwater.session.internals import internals
@@ -49,8 +55,8 @@ class StandIn:
         return Written(text=extract(request, TOKENIZER), by="stand-in")
 
 
-def play(recorded: Session, model: str, path: Path) -> Iterator[UseOutcome]:
-    """Yield where every use of a session is, in order."""
+def play(recorded: Session, model: str, path: Path, replaced: Counter[str]) -> Iterator[UseOutcome]:
+    """Yield where every use of a session is, in order; count those of replaced results in `replaced`."""
     lines = [line for line in recorded.messages if line.kind != "compact_summary"]
     messages = [line.message for line in lines]
     scorer = Scorer(uses_of(messages), messages, tokenizer=TOKENIZER)
@@ -77,20 +83,34 @@ def play(recorded: Session, model: str, path: Path) -> Iterator[UseOutcome]:
         clock.advance(max(0.0, (line.at or 0.0) - clock.now()))
         session.append(new)
         session.prepare(offers_recall=True)
-        yield from scorer.at(internals(session).ledger, search)
+        ledger = internals(session).ledger
+        found = scorer.at(ledger, search)
+        count_replaced(found, ledger, replaced)
+        yield from found
         output = TOKENIZER.count("".join(texts_of(line.message)))
         session.record(as_completion(raw, replace(internals(session).expected_usage, output=output), model))
         new = []
     store.close()
 
 
-def measure(model: str, step: int) -> dict[str, RecallScore]:
+def count_replaced(found: Sequence[UseOutcome], ledger: Ledger, replaced: Counter[str]) -> None:
+    """Add the uses whose result is edited or behind a summary, and how many of them are not in view."""
+    shown = {item.number: item for item in ledger.view.items if isinstance(item, Original | Edited)}
+    for each in found:
+        item = shown.get(each.use.origin.number)
+        if not isinstance(item, Original):
+            way = "summary" if item is None else "edit"
+            replaced[way] += 1
+            replaced[f"{way}, lost"] += each.place != "in_view"
+
+
+def measure(model: str, step: int, replaced: Counter[str]) -> dict[str, RecallScore]:
     """Play every `step`-th long session and return where its uses are, by half."""
     totals = {"tune": RecallScore(), "report": RecallScore()}
     chosen = [session for session in sessions() if _calls(session) >= LEAST_CALLS][::step]
     with TemporaryDirectory() as folder:
         for done, session in enumerate(chosen, start=1):
-            found = recall_score(play(session, model, Path(folder) / f"{done}.db"))
+            found = recall_score(play(session, model, Path(folder) / f"{done}.db", replaced))
             half = half_of(session.id)
             totals[half] = totals[half].plus(found)
             print(f"\r{done} of {len(chosen)}", end="", file=sys.stderr, flush=True)
@@ -137,8 +157,12 @@ def main() -> int:
         print(ABSENT)
         return 0
     model = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), MODEL)
-    totals = measure(model, SAMPLE if "--sample" in sys.argv else 1)
+    replaced: Counter[str] = Counter()
+    totals = measure(model, SAMPLE if "--sample" in sys.argv else 1, replaced)
     print(table(totals))
+    print("\n| replaced by | later uses | not in view |\n|---|---|---|")
+    for way in ("edit", "summary"):
+        print(f"| {way} | {replaced[way]:,} | {replaced[f'{way}, lost'] / max(1, replaced[way]):.1%} |")
     return 0 if totals["report"].share_one_recall >= WANTED else 1
 
 

@@ -3,6 +3,7 @@
 `VERSION` rises when a change here could break a plug-in; adding a name does not raise it. docs/extending.md explains each kind.
 """
 
+from lowwater.core.buy_rule import best_of
 from lowwater.core.decisions import (
     Candidates,
     Compact,
@@ -13,7 +14,6 @@ from lowwater.core.decisions import (
     Past,
     PricedPlan,
     Reason,
-    best_of,
 )
 from lowwater.core.entries import (
     AlteredMessage,

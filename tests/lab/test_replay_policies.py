@@ -5,7 +5,8 @@ from functools import cache
 import pytest
 from msgspec.structs import replace
 
-from lowwater.core.costs.prices import Meter, choose
+from lowwater.core.buy_rule import best_of
+from lowwater.core.costs.prices import Meter
 from lowwater.lab.course import CoursePrune, CourseState, CourseTurn, Sheet, Summarise, after
 from lowwater.lab.optimum import optimum
 from lowwater.lab.schedules import POLICIES, RentOrBuy, Tally, cost, run
@@ -80,9 +81,9 @@ def test_of_a_cheap_moment_use_is_made_before_the_rent_is_paid():
     for turn in range(20):
         if tally.edges[turn]:
             assert policy(turn, state) is None
-    offers = {offer.name: offer for offer in policy.offers(20, state)}
-    assert offers["summarise"].is_due
-    assert offers["summarise"].rent < offers["summarise"].price
+    summary = next(offer for offer in policy.offers(20, state) if isinstance(offer.action, Summarise))
+    assert summary.is_due
+    assert summary.rent < summary.price
 
 
 def test_rent_or_buy_prunes_or_summarises_at_a_pause():
@@ -101,7 +102,7 @@ def test_an_offers_rent_is_what_its_messages_have_paid_on_the_engines_meter():
         if not edge:
             continue
         meter = meter.left_tail(edge - 1)
-        for offer in (offer for offer in policy.offers(turn, state) if offer.name == "prune"):
+        for offer in (offer for offer in policy.offers(turn, state) if isinstance(offer.action, CoursePrune)):
             cut = [turn.results - turn.elided for turn in tally.course.turns[:edge]]
             assert offer.rent == sum(tokens * meter.paid(number) for number, tokens in enumerate(cut))
             seen += offer.rent > 0
@@ -121,9 +122,9 @@ def test_nothing_is_bought_that_half_of_the_calls_so_far_would_not_have_paid(she
             if not tally.edges[turn]:
                 continue
             size = tally.size(turn, state)
-            chosen = choose(policy.offers(turn, state))
+            chosen = best_of(policy.offers(turn, state))
             action = policy(turn, state)
-            if chosen is not None and chosen.price > 0:
+            if chosen is not None and chosen.is_due and chosen.price > 0:
                 bought += 1
                 saves = sheet.read * (size - tally.size(turn, after(state, action)))
                 assert 2 * chosen.price <= saves * turn

@@ -1,11 +1,11 @@
 """What a policy decides, what it knows when it decides, and the priced plans it can choose from."""
 
-from collections.abc import Iterable
 from math import isfinite
 from typing import Literal, get_args
 
 from msgspec import Struct
 
+from lowwater.core.buy_rule import Offer
 from lowwater.core.limits import Limits
 from lowwater.core.proposals import Proposal
 from lowwater.core.stored_form import stored_as
@@ -14,9 +14,6 @@ Fact = int | float | str
 Currency = Literal["usd", "tokens"]
 """The unit of amounts: nano-dollars, or, if the model's price is unknown, nano-dollars at an assumed dollar per million input tokens."""
 Warm = Literal["warm", "cold", "unsure"]
-
-_NEVER = 10**12
-"""Calls: stands for a plan that is never due."""
 
 
 class Reason(Struct, frozen=True, kw_only=True, rename=stored_as("reason"), forbid_unknown_fields=True):
@@ -116,64 +113,18 @@ class Compact(
 Decision = Keep | Compact
 
 
-class PricedPlan(Struct, frozen=True, kw_only=True):
+class PricedPlan(Offer, frozen=True, kw_only=True):
     """A plan, and what it costs and saves to carry it out before this call; amounts in nano-dollars."""
 
     plan: tuple[Proposal, ...]
-    removes: int
-    """Tokens it removes from the prompt, in the model's count."""
     still_cached: int
     """Tokens of the prefix that the cache would still hold."""
     rewritten: int
     """Tokens after the first change that have to be written to the cache again."""
-    rent: int
-    """What the tokens it removes have cost in prompts since they left the protected tail."""
-    price: int
-    """The cost of the next call with it, its summary and its expected rework, less the cost of the next call without it."""
     summary: int = 0
     """The part of the price that pays for a model's summary."""
     rework: int = 0
     """The part of the price that pays for recalling what it removes, as far as can be expected."""
-    saves: int = 0
-    """What it saves at each later call with a warm cache."""
-    worth: int = 0
-    """What it saves over the calls that can be expected, less its price."""
-    should_buy_early: bool = False
-    """Whether to buy although the rent has not reached the price, because waiting longer costs more than it is worth."""
-    wait: int = 0
-    """Further calls the session must last before it can be expected to last long enough to earn the price back."""
-
-    @property
-    def is_due(self) -> bool:
-        """Whether to buy it now: it is worth its price, and the session can be expected to last long enough."""
-        return not self.wait and self.is_worth_it
-
-    @property
-    def is_worth_it(self) -> bool:
-        """Whether the rent paid has reached the price, or waiting for that does not pay."""
-        return self.should_buy_early or self.rent >= self.price
-
-    @property
-    def rank(self) -> tuple[bool, int, int]:
-        """The sort key, highest is best: plans that are due by worth, before the others by how soon they are due; then by size."""
-        if self.is_due:
-            return True, self.worth, self.removes
-        left = self.calls_left
-        return False, -_NEVER if left is None else -left, self.removes
-
-    @property
-    def calls_left(self) -> int | None:
-        """The number of calls until it is due; None if it never will be."""
-        if self.is_due:
-            return 0
-        if self.saves <= 0:
-            return None
-        return max(self.wait, 0 if self.is_worth_it else -((self.rent - self.price) // self.saves))
-
-
-def best_of(plans: Iterable[PricedPlan]) -> PricedPlan | None:
-    """Return the plan to buy, or the one to wait for if none is due; None if there are no plans."""
-    return max(plans, key=lambda plan: plan.rank, default=None)
 
 
 class Candidates(Struct, frozen=True, kw_only=True):

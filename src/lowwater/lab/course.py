@@ -6,7 +6,8 @@ from math import log
 
 from msgspec import Struct
 
-from lowwater.core.mechanisms.reuse import chance_of_use
+from lowwater.core.costs.prices import INSTRUCTION
+from lowwater.core.mechanisms.reuse import YOUNG, chance_of_use
 from lowwater.core.messages import Message, ToolCall
 from lowwater.core.tokens.counting import Framing, count_message
 from lowwater.core.tools import ToolClass, class_of
@@ -16,7 +17,6 @@ from lowwater.protocols import Tokenizer
 SHARE = 1_000_000
 """Probabilities and shares are integers in millionths, so that costs stay exact."""
 _WORTH_ELIDING, _DIGEST, _LEAST_DIGEST = 200, 0.16, 40
-_FIVE_CALLS = 5
 KEPT_FREE = 33_000
 """What Claude Code keeps free when it compacts by itself: 20,000 tokens for the output and a buffer of 13,000."""
 
@@ -85,7 +85,7 @@ class Sheet(Struct, frozen=True, kw_only=True):
     """Tokens kept free for the output."""
     summary: int = 3_000
     """Tokens of every summary."""
-    instruction: int = 400
+    instruction: int = INSTRUCTION
     """Tokens of the instruction that asks for one."""
 
     @property
@@ -202,7 +202,7 @@ def elided_size(tokens: int) -> int:
 
 def uses_to_expect(tool: ToolClass, characters: int) -> int:
     """Return the expected uses of a result after it is five calls old, in millionths."""
-    return round(-log(max(1 - chance_of_use(tool, characters, _FIVE_CALLS), 1e-6)) * SHARE)
+    return round(-log(max(1 - chance_of_use(tool, characters, YOUNG), 1e-6)) * SHARE)
 
 
 def _turn(new: CourseTurn, *, output: int, gap: float) -> CourseTurn:

@@ -7,7 +7,10 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from lowwater.core.costs.prices import Meter, Offer, Outlook, choose
+from lowwater.core.buy_rule import Offer, Outlook, best_of, weighed
+from lowwater.core.costs.losses import LOST_BY_ELISION, LOST_BY_SUMMARY
+from lowwater.core.costs.prices import Meter
+from lowwater.core.mechanisms.reuse import YOUNG
 from lowwater.core.policies.guarded import guard_leaf
 from lowwater.lab.course import (
     SHARE,
@@ -23,10 +26,6 @@ from lowwater.lab.course import (
 from lowwater.settings import LeafSettings
 
 Integers = npt.NDArray[np.int64]
-LOST_BY_ELISION = 150_000
-"""The share of expected uses, in millionths, that the digest of an elided result does not serve."""
-_YOUNG = 5
-_ACTIONS: Mapping[str, Callable[..., Action]] = {"prune": CoursePrune, "summarise": Summarise}
 RUNWAY = 0.15
 EXPECTED = 30
 """The number of later calls for which the exact gate expects a compaction to pay."""
@@ -114,7 +113,7 @@ class Tally:
 
 def fade(age: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Return the share of a result's uses still to come after so many calls, beside those after five."""
-    return np.sqrt(_YOUNG / np.maximum(_YOUNG, np.asarray(age, np.float64)))
+    return np.sqrt(YOUNG / np.maximum(YOUNG, np.asarray(age, np.float64)))
 
 
 def _sums(values: list[int]) -> Integers:
@@ -126,8 +125,10 @@ def _expected(chances: Integers, sizes: Integers) -> tuple[Integers, Integers]:
     ages = np.arange(count)[:, None] - np.arange(count)[None, :]
     uses = np.where(ages > 0, np.rint(chances * (fade(ages - 1) - fade(ages))), 0).astype(np.int64)
     every = _by_edge(np.stack([uses, uses * sizes], axis=1))
-    by_elision = every * LOST_BY_ELISION // SHARE
-    return by_elision, every - by_elision
+    by_elision, by_summary = (
+        every * round(lost * SHARE) // SHARE for lost in (LOST_BY_ELISION, LOST_BY_SUMMARY)
+    )
+    return by_elision, by_summary - by_elision
 
 
 def _recorded(course: Course) -> tuple[Integers, Integers]:
@@ -152,6 +153,12 @@ class _Sums(Struct, frozen=True, kw_only=True):
     short: list[int]
 
 
+class CourseOffer(Offer, frozen=True, kw_only=True):
+    """An action on offer; amounts in thousandths of a nano-dollar."""
+
+    action: Action
+
+
 class RentOrBuy:
     """Buys an action when the rent paid on what it removes has reached its price, including rework, or when waiting cannot pay."""
 
@@ -163,34 +170,30 @@ class RentOrBuy:
     def __call__(self, turn: int, state: CourseState) -> Action | None:
         """Return the action to buy before a turn's call, and charge rent for this call to everything outside the tail."""
         tally = self._tally
-        chosen = choose(self.offers(turn, state))
+        best = best_of(self.offers(turn, state))
         self._meter = self._meter.advance(tally.sheet.write if tally.cold[turn] else tally.sheet.read)
-        return _ACTIONS[chosen.name](upto=tally.edges[turn]) if chosen else None
+        return best.action if best is not None and best.is_due else None
 
-    def offers(self, turn: int, state: CourseState) -> Iterator[Offer]:
+    def offers(self, turn: int, state: CourseState) -> Iterator[CourseOffer]:
         """Yield the actions that would shrink the view, each with the rent paid and its price."""
         tally, size = self._tally, self._tally.size(turn, state)
         self._leave_tail(tally.edges[turn])
         kept = tally.prompt(turn, state, None)
         outlook, above = self._outlook(turn), self._usually_above(turn)
-        read = tally.sheet.read
-        for name, kind in _ACTIONS.items():
-            action = kind(upto=tally.edges[turn])
+        for action in (CoursePrune(upto=tally.edges[turn]), Summarise(upto=tally.edges[turn])):
             then = after(state, action)
             left = tally.size(turn, then)
             if action.upto <= state.summarised or left >= size:
                 continue
             price = tally.prompt(turn, state, action) - kept + self._rework(turn, state, then, left)
-            yield Offer(
-                name=name,
+            offer = CourseOffer(
+                action=action,
+                removes=size - left,
                 rent=self._rent(action, state),
                 price=price,
-                after=price + outlook.calls * read * left,
-                should_buy_early=outlook.should_buy_early(
-                    saves=read * (size - left), price=price, usual=price + above
-                ),
-                wait=outlook.wait(saves=read * (size - left), price=self._risk(turn, state, action, price)),
+                saves=tally.sheet.read * (size - left),
             )
+            yield weighed(offer, outlook, usual=price + above, worst=self._risk(turn, state, action, price))
 
     def _risk(self, turn: int, state: CourseState, action: Action, price: int) -> int:
         """Return the cost of an action that is not free if the whole previous prompt is cached after all."""
@@ -253,8 +256,8 @@ class RentOrBuy:
         tally, sheet = self._tally, self._tally.sheet
         edge = max(then.pruned, then.summarised)
         lost = np.zeros(edge)
-        lost[state.pruned : then.pruned] = LOST_BY_ELISION / SHARE
-        lost[state.summarised : then.summarised] += 1 - LOST_BY_ELISION / SHARE
+        lost[state.pruned : then.pruned] = LOST_BY_ELISION
+        lost[state.summarised : then.summarised] += LOST_BY_SUMMARY - LOST_BY_ELISION
         age = turn - np.arange(edge)
         soon = fade(age) - fade(age + turn)
         uses = lost * tally.chances[:edge] * soon / SHARE

@@ -253,7 +253,7 @@ def build_request(
         tools=view.tools,
         thinking=_thinking_with_settings(turn_input.thinking_json, state, setup),
         tool_choice=turn_input.tool_choice_json,
-        marks=marks_of(state, setup),
+        marks=prompt_layout(state, setup).cache_marks,
         seams=seams_of(state.ledger, messages),
         cache_key=cache_key_for(state.model, session=session),
         tokens=state.prompt,

@@ -1,16 +1,11 @@
-"""The meter of rents and the choice among offers."""
+"""The meter of rents."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.core.costs.prices import Meter, Offer, choose
+from lowwater.core.costs.prices import Meter
 
 READ = 400_000
-
-
-def offer(name: str, *, rent: int, price: int, after: int = 0) -> Offer:
-    return Offer(name=name, rent=rent, price=price, after=after)
 
 
 def test_a_message_pays_from_the_call_after_it_left_the_tail():
@@ -76,40 +71,3 @@ def test_a_meter_remembers_what_a_table_of_all_messages_would(turns):
             meter = meter.left_tail(last)
         meter, total = meter.advance(price), total + price
     assert [meter.paid(number) for number in starts] == [total - start for start in starts.values()]
-
-
-@pytest.mark.parametrize(
-    ("rent", "price", "due"),
-    [
-        pytest.param(99, 100, False, id="rent below the price"),
-        pytest.param(100, 100, True, id="rent has reached the price"),
-        pytest.param(0, -1, True, id="a cold call that pays for itself"),
-    ],
-)
-def test_an_offer_is_due_when_its_rent_has_reached_its_price(rent, price, due):
-    assert (choose([offer("prune", rent=rent, price=price)]) is not None) is due
-
-
-def test_of_several_due_the_one_that_leaves_the_lowest_cost_is_taken():
-    prune = offer("prune", rent=900, price=100, after=70)
-    summary = offer("summary", rent=300, price=200, after=40)
-    assert choose([prune, summary]) == summary
-
-
-def test_of_equals_the_larger_surplus_is_taken():
-    small, large = offer("a", rent=5, price=5, after=7), offer("b", rent=9, price=5, after=7)
-    assert choose([small, large]) == large
-
-
-def test_an_offer_that_is_not_due_is_not_taken_for_its_low_cost():
-    prune = offer("prune", rent=900, price=100, after=70)
-    assert choose([offer("summary", rent=1, price=200, after=1), prune]) == prune
-
-
-def test_an_offer_is_due_before_its_rent_has_reached_its_price_if_waiting_is_in_vain():
-    ripe = Offer(name="prune", rent=1, price=100, after=7, should_buy_early=True)
-    assert choose([ripe, offer("summary", rent=99, price=100, after=1)]) == ripe
-
-
-def test_without_offers_nothing_is_bought():
-    assert choose([]) is None

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from lowwater.core.costs.losses import LOST_BY_ELISION
 from lowwater.core.mechanisms.edits import edit_if_smaller, offer_edits
 from lowwater.core.mechanisms.mechanism import EditContext, Mechanism, Zones
 from lowwater.core.mechanisms.placeholder import FRAME_SHARE, placeholder
@@ -16,7 +17,7 @@ _LINE, _SHORT_LINE = 45, 25
 """Tokens of a plain placeholder, and of the line above a digest."""
 
 
-_LOSES, _LOSES_WITHOUT_DIGEST = 0.15, 0.8
+_LOSES_WITHOUT_DIGEST = 0.8
 """The shares of later uses that a placeholder with and without a digest no longer serves (measured: `make bench-recall`)."""
 
 
@@ -63,7 +64,7 @@ def _is_plain(context: EditContext) -> bool:
 
 
 def _share_lost(context: EditContext) -> float:
-    return _LOSES_WITHOUT_DIGEST if _is_plain(context) else _LOSES
+    return _LOSES_WITHOUT_DIGEST if _is_plain(context) else LOST_BY_ELISION
 
 
 def _expected_size(result: ShownResult, context: EditContext) -> int:

@@ -24,7 +24,7 @@ _USES: dict[ToolClass, float] = {
 _OTHER_USES = 0.06
 _LENGTH_POWER = 0.75
 """Expected uses grow with this power of the length."""
-_YOUNG = 5
+YOUNG = 5
 """Calls after which a result's chance of use begins to fade."""
 _RECALL = 10_000
 """The cost of one recall beside the content, in tokens: one more call over a warm prefix of some 100,000."""
@@ -33,7 +33,7 @@ _CHARS_PER_TOKEN = 4
 
 def chance_of_use(tool: ToolClass, chars: int, calls_ago: int) -> float:
     """Return the chance that a result is used again, given its tool, its length, and the number of calls since."""
-    fade = sqrt(_YOUNG / max(_YOUNG, calls_ago))
+    fade = sqrt(YOUNG / max(YOUNG, calls_ago))
     return 1 - exp(-_USES.get(tool, _OTHER_USES) * (chars / 1_000) ** _LENGTH_POWER * fade)
 
 

@@ -2,11 +2,12 @@
 
 Every call over a warm cache pays rent for the tokens that a plan would remove. Removing them breaks the cache behind the
 first change, and writing that part again is the price. On a cold cache the price is small or negative, so the same rule buys
-then. A plan is bought early if waiting costs more than it can be expected to save (`Outlook` in `core/costs/prices.py`), and
+then. A plan is bought early if waiting costs more than it can be expected to save (`Outlook` in `core/buy_rule.py`), and
 not at all if the session is so young that it may well end before the plan has paid for itself. docs/economics.md has the
 arithmetic.
 """
 
+from lowwater.core.buy_rule import best_of
 from lowwater.core.decisions import (
     Candidates,
     Compact,
@@ -16,7 +17,6 @@ from lowwater.core.decisions import (
     Keep,
     PricedPlan,
     because,
-    best_of,
 )
 from lowwater.core.policies.at_threshold import runway
 from lowwater.core.policies.policy import PRICED, Policy

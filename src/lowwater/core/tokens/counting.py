@@ -10,6 +10,7 @@ on the hidden part, and starts at what is known about the model's family.
 """
 
 import re
+from functools import cached_property
 from typing import Literal, TypeVar
 
 import msgspec
@@ -407,7 +408,7 @@ class Observation(
 
 
 class Calibration(
-    Struct, frozen=True, kw_only=True, rename=stored_as("calibration"), forbid_unknown_fields=True
+    Struct, frozen=True, kw_only=True, dict=True, rename=stored_as("calibration"), forbid_unknown_fields=True
 ):
     """What was learned from a session's usage; an immutable value, replaced after each call."""
 
@@ -418,7 +419,7 @@ class Calibration(
     recent: tuple[Observation, ...] = ()
     """The newest calls since the prompt last shrank."""
 
-    @property
+    @cached_property
     def scale(self) -> float:
         """The provider's tokens per counted token."""
         start = _clamp(self.prior, LOWEST_SCALE, HIGHEST_SCALE)

@@ -15,7 +15,7 @@ from lowwater.core.limits import TURNS_BETWEEN, Limits
 from lowwater.core.messages import Format, Message, newest_block, turns
 from lowwater.core.policies.safety_rules import after_turn
 from lowwater.core.reconcile import Reconciled, entries_for, reconcile
-from lowwater.core.turns.decision_context import accepts_native_blocks, limits_for
+from lowwater.core.turns.decision_context import accepts_native_blocks
 from lowwater.core.turns.effects import Announce, Steps
 from lowwater.core.turns.state import Acted, Setup, State
 from lowwater.core.turns.thinking import unbind
@@ -121,6 +121,7 @@ def with_newest_user(state: State, setup: Setup, at: float) -> State:
     repeated = repeat_newest_user(state.ledger.view.items, state.ledger.messages, context)
     if repeated is None:
         return state
+    # Without a price: the model has to see what it is asked, whatever that costs.
     entry = Compacted(at=at, mechanisms=(REPEAT,), items=view_items(repeated.items))
     changed = replace(state, ledger=state.ledger.append(entry))
     # Thinking behind it was bound to a prefix without it.
@@ -171,6 +172,7 @@ def replace_unreadable_block(state: State, setup: Setup, at: float) -> State:
     from lowwater.core.mechanisms import native  # noqa: PLC0415 - loaded if there is a block
 
     kept = native.as_text(items, setup.edit_context(offers_recall=state.offers_recall))
+    # Without a price: this model's provider would refuse the block.
     entry = Compacted(at=at, mechanisms=(native.AS_TEXT,), items=view_items(kept))
     return unbind(replace(state, ledger=state.ledger.append(entry)), after=0)
 
@@ -190,6 +192,7 @@ def absorb_native_block(state: State, setup: Setup, at: float) -> State:
     if kept is None:
         return state
     entry = Compacted(at=at, mechanisms=(native.NAME,), items=view_items(kept))
+    # Without a price: the provider reads nothing before its block any more, whether we send it or not.
     holder = items[at_block]
     assert not isinstance(holder, Summary), (
         "a block that was requested stands first in the view, with nothing before it to absorb"
@@ -200,11 +203,14 @@ def absorb_native_block(state: State, setup: Setup, at: float) -> State:
 # Large tool results, and images that a provider refused
 
 
-def truncate_on_arrival(state: State, setup: Setup, at: float) -> Acted:
-    """Truncate tool results that came since the last answer, if they are too large or there is no room for them."""
+def truncate_on_arrival(state: State, setup: Setup, at: float, limits: Limits) -> Acted:
+    """Truncate tool results that came since the last answer, if they are too large or there is no room for them.
+
+    That has no price: they are in no cache yet, so that truncating them only makes this call and all later ones cheaper.
+    """
     if not setup.settings.compression.enabled:
         return Acted(state=state, events=())
-    limits, new = limits_for(state, setup), _unseen(state)
+    new = _unseen(state)
     first = _truncate_large(state, setup, at, limits=limits, new=new)
     second = _make_room(first.state, setup, at, limits=limits, new=new)
     return Acted(state=second.state, events=(*first.events, *second.events))
@@ -279,6 +285,7 @@ def drop_pictures(state: State, setup: Setup, at: float) -> Steps[Acted]:
 
     yield Announce(ledger=state.ledger)
     items, context = state.ledger.view.items, setup.edit_context(offers_recall=state.offers_recall)
+    # Without a price: the same request would be refused again.
     dropped = truncate.without_pictures(items, context)
     changed = [at for at, (old, now) in enumerate(zip(items, dropped, strict=True)) if old is not now]
     because = Reason(code="images-refused", facts={"messages": len(changed)})

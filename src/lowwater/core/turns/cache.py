@@ -88,11 +88,11 @@ def finish_call(state: State, response: Response) -> State:
 
 def prompt_layout(state: State, setup: Setup) -> PromptLayout:
     """Return the next request in blocks as the cache sees it, if the view is sent as it is now."""
-    marks, view, layout = marks_of(state, setup), state.ledger.view, state.prompt_layout
+    view, layout = state.ledger.view, state.prompt_layout
     start = b"\0".join((state.route.model.encode(), state.route.base_url.encode(), state.parameters))
     if layout is not None and layout.view is view and (layout.prompt, layout.start) == (state.prompt, start):
         return layout
-    places: dict[int, MarkLifetime] = {}
+    marks, places = marks_of(state, setup), dict[int, MarkLifetime]()
     if marks is not None:
         apart = view.messages
         folds = neighbours_to_join(apart, view.items)
@@ -113,6 +113,7 @@ def prompt_layout(state: State, setup: Setup) -> PromptLayout:
         prompt=state.prompt,
         scale=state.scale,
         marks=places,
+        cache_marks=marks,
         before=layout,
     )
 

@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.core.buy_rule import best_of, weighed
+from lowwater.core.costs.losses import LOST_BY_SUMMARY
 from lowwater.core.costs.prices import nano_dollars
-from lowwater.core.decisions import Candidates, PricedPlan, best_of, scaled
+from lowwater.core.decisions import Candidates, PricedPlan, scaled
 from lowwater.core.mechanisms import native, summarize
 from lowwater.core.mechanisms.mechanism import survey
 from lowwater.core.mechanisms.registry import propose, reach_of, shares_lost
@@ -19,7 +21,6 @@ _LEAST_PART = 100
 """A plan that removes less than this fraction (one part in so many) of the prompt is dropped: rewrites come in batches."""
 _MAX_CUTS = 48
 """How many places to start editing at are priced, spaced evenly by the tokens that they remove."""
-_LOSS_BY_SUMMARY = 0.5
 
 
 def with_proposals(inputs: DecisionInputs) -> DecisionInputs:
@@ -179,7 +180,7 @@ def _with_summary(
     for at in range(span.start, span.stop):
         tokens = starts[at + 1] - starts[at]
         sums.rent += pricing.rent(pricing.items[at], round(share * tokens))
-        sums.rework += pricing.rework(_LOSS_BY_SUMMARY * chances[at], tokens)
+        sums.rework += pricing.rework(LOST_BY_SUMMARY * chances[at], tokens)
     sums.removes += removes
     priced = _priced(sums, starts, span.start, pricing, summary_cost=cost)
     return replace(priced, plan=(*_plan(edits, behind, pricing), offer))
@@ -222,12 +223,11 @@ def _priced(
     sums: _Sums, starts: Sequence[int], item: int, pricing: PricingContext, *, summary_cost: int = 0
 ) -> PricedPlan:
     """Return the price of removing `sums.removes` tokens starting at `item`; the plan itself is filled in by the caller."""
-    first_changed, outlook = starts[item], pricing.outlook
+    first_changed = starts[item]
     purchase = pricing.purchase(first_changed=first_changed, removes=sums.removes, summary_cost=summary_cost)
     kept = min(first_changed, pricing.warmth.expected(first_changed))
     price, saves = purchase.price + sums.rework, nano_dollars(sums.removes * pricing.prices.cache_read)
-    usual = price + pricing.usual_surcharge(starts[pricing.tail])
-    return PricedPlan(
+    plan = PricedPlan(
         plan=(),
         removes=sums.removes,
         still_cached=kept,
@@ -237,12 +237,12 @@ def _priced(
         summary=summary_cost,
         rework=sums.rework,
         saves=saves,
-        worth=pricing.calls * saves - price,
-        should_buy_early=outlook is not None
-        and outlook.should_buy_early(saves=saves, price=price, usual=usual),
-        wait=0
-        if outlook is None
-        else outlook.wait(saves=saves, price=pricing.risk(price, first_changed=first_changed)),
+    )
+    return weighed(
+        plan,
+        pricing.outlook,
+        usual=price + pricing.usual_surcharge(starts[pricing.tail]),
+        worst=pricing.risk(price, first_changed=first_changed),
     )
 
 

@@ -42,9 +42,14 @@ class DecisionInputs(Struct, frozen=True, kw_only=True):
     """The summarizer (its rung) whose provider can compact by itself; None if there is none."""
 
 
-def decision_context(state: State, setup: Setup, at: float, *, forced: bool = False) -> DecisionInputs:
-    """Return what a decision is based on, without the mechanisms' proposals; `forced` if compaction was requested by hand."""
-    limits = limits_for(state, setup)
+def decision_context(
+    state: State, setup: Setup, at: float, *, limits: Limits | None = None, forced: bool = False
+) -> DecisionInputs:
+    """Return what a decision is based on, without the mechanisms' proposals; `forced` if compaction was requested by hand.
+
+    `limits` are those of this state, if they are known already.
+    """
+    limits = limits or limits_for(state, setup)
     view = state.ledger.view
     scale = state.calibration.scale
     size = bytes_of(view) if limits.max_bytes else 0

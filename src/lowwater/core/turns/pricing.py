@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.core.buy_rule import Outlook
 from lowwater.core.cache.belief import MarkLifetime, Warmth
 from lowwater.core.costs.prices import (
+    INSTRUCTION,
     Meter,
-    Outlook,
     Purchase,
     SummaryCall,
     SummaryWork,
@@ -20,12 +21,10 @@ from lowwater.core.costs.prices import (
 )
 from lowwater.core.decisions import Candidates, Currency, PricedPlan, Warm, scaled
 from lowwater.core.models.model import Model, Prices
-from lowwater.core.turns.cache import lifetime_of, marks_of, prompt_layout, warmth_of
+from lowwater.core.turns.cache import lifetime_of, prompt_layout, warmth_of
 from lowwater.core.turns.state import PromptLayout, Setup, State
 from lowwater.core.view import Item, Summary
 
-_INSTRUCTION = 400
-"""Tokens of the instruction that asks for a summary."""
 LEAST_SUMMARY = 300
 """Tokens that every summary is assumed to have at least."""
 _SURE = 0.99
@@ -142,7 +141,7 @@ class PricingContext(Struct, frozen=True, kw_only=True):
     def summary_calls(self, *, replaced: int, summary: int) -> list[tuple[SummaryCall, int]]:
         """Return the possible calls for a summary with the rung of their summarizer, the cheapest first; those that fit its window."""
         work = SummaryWork(
-            prompt=self.prompt, hit=self.hit, replaced=replaced, instruction=_INSTRUCTION, summary=summary
+            prompt=self.prompt, hit=self.hit, replaced=replaced, instruction=INSTRUCTION, summary=summary
         )
         calls: list[tuple[SummaryCall, int]] = []
         for rung, writer in enumerate(self.summarizers):
@@ -157,7 +156,7 @@ class PricingContext(Struct, frozen=True, kw_only=True):
         """Return the call that has the provider compact the first `upto` tokens of the prompt by itself; None if it cannot."""
         hit = min(upto, self.warmth.expected(upto))
         work = SummaryWork(
-            prompt=upto, hit=hit, replaced=upto, instruction=_INSTRUCTION, summary=max(summary, LEAST_SUMMARY)
+            prompt=upto, hit=hit, replaced=upto, instruction=INSTRUCTION, summary=max(summary, LEAST_SUMMARY)
         )
         return native_call(work, self.model, lifetime=self.lifetime, at=self.at)
 
@@ -219,7 +218,7 @@ def pricing_for(state: State, setup: Setup, tail: int, at: float) -> PricingCont
         currency=currency,
         at=at,
         warmth=warmth_of(state, current.layout, at),
-        lifetime=lifetime_of(marks_of(state, setup)),
+        lifetime=lifetime_of(current.cache_marks),
         meter=state.meter,
         tail=tail,
         sent=state.reported_prompt,

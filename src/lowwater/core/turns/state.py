@@ -6,6 +6,7 @@ provider's cache sees it. All of it is plain data; `core/stored_form.py` has the
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from hashlib import blake2b
 from typing import Literal
 from urllib.parse import urlsplit
@@ -14,9 +15,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.api_calls import Usage
+from lowwater.core.buy_rule import best_of
 from lowwater.core.cache.belief import KEY_BYTES, Belief, BeliefError, Block, Layout, MarkLifetime
+from lowwater.core.cache.marks import CacheMarks
 from lowwater.core.costs.prices import Meter
-from lowwater.core.decisions import Candidates, Decision, Past, best_of
+from lowwater.core.decisions import Candidates, Decision, Past
 from lowwater.core.events import Compaction, Event, Rejected
 from lowwater.core.ledger import Ledger
 from lowwater.core.mechanisms.mechanism import EditContext, Mechanism, ProposalRequest, survey
@@ -241,6 +244,8 @@ class PromptLayout(Struct, frozen=True, kw_only=True):
     """The index of each item's last block."""
     message_tokens: int = 0
     """Tokens of all blocks but the first."""
+    cache_marks: CacheMarks | None = None
+    """The cache marks that the provider takes, as this layout has them; None if it takes none."""
 
     def starts(self) -> list[int]:
         """Return the token position at which each item starts, and where the last one ends."""
@@ -316,7 +321,7 @@ class Ladder(Struct, frozen=True, kw_only=True):
         return tuple(rung for rung in rungs if rung < self.rungs)[self.first :]
 
 
-class State(Struct, frozen=True, kw_only=True):
+class State(Struct, frozen=True, kw_only=True, dict=True):
     """A session between two calls."""
 
     ledger: Ledger
@@ -401,12 +406,12 @@ class State(Struct, frozen=True, kw_only=True):
         """The size of the view and its preamble in counted tokens."""
         return self.ledger.view.total_tokens
 
-    @property
+    @cached_property
     def scale(self) -> float:
         """The model's tokens per counted token; the view as a whole never exceeds the size of the prompt."""
         return min(self.calibration.scale, self.prompt / max(1, self.counted))
 
-    @property
+    @cached_property
     def prompt(self) -> int:
         """The size of the next prompt in the model's tokens."""
         return self.calibration.next_prompt(self.counted)
@@ -438,7 +443,7 @@ class Acted(Struct, frozen=True, kw_only=True):
         return next((event for event in self.events if isinstance(event, Compaction)), None)
 
 
-class Setup(Struct, frozen=True, kw_only=True):
+class Setup(Struct, frozen=True, kw_only=True, dict=True):
     """How a session is run: models, settings, policy, counting, summarizers, plugins."""
 
     chain: FallbackChain
@@ -458,7 +463,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     native: tuple[int, ...] = ()
     """The rungs of summarizers whose provider can compact by itself."""
 
-    @property
+    @cached_property
     def preset(self) -> Preset:
         """What the policy asks of the mechanisms, with the user's settings."""
         return preset_under(self.policy.preset, self.settings.tool_results)
@@ -496,6 +501,7 @@ def lay_out_prompt(
     prompt: int,
     scale: float,
     marks: Mapping[int, MarkLifetime],
+    cache_marks: CacheMarks | None = None,
     before: PromptLayout | None = None,
 ) -> PromptLayout:
     """Lay out a view of `prompt` tokens in blocks.
@@ -527,6 +533,7 @@ def lay_out_prompt(
         scale=before.scale,
         last_blocks=tuple(lasts),
         message_tokens=inside,
+        cache_marks=cache_marks,
     )
 
 

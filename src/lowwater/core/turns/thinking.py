@@ -59,6 +59,7 @@ def strip_unbound(state: State, setup: Setup, at: float) -> State:
     state = replace(state, thinking_unbound_above=None)
     if all(old is new for old, new in zip(items, kept, strict=True)):
         return state
+    # Without a price: the provider would refuse the request.
     entry = Compacted(at=at, mechanisms=("reasoning",), items=view_items(kept))
     return replace(state, ledger=state.ledger.append(entry))
 

@@ -11,7 +11,7 @@ from lowwater.core.api_calls import Response
 from lowwater.core.decisions import Compact, Decision
 from lowwater.core.events import Event, Skip, TurnRecord
 from lowwater.core.legality import made_legal
-from lowwater.core.limits import UsageWarning, warn
+from lowwater.core.limits import Limits, UsageWarning, warn
 from lowwater.core.messages import Message
 from lowwater.core.policies.safety_rules import decide, final_without_proposals
 from lowwater.core.turns.arrival import (
@@ -75,15 +75,20 @@ def prepare(state: State, incoming: Incoming, setup: Setup, at: float) -> Steps[
     if state.thinking_unbound_above is not None:
         state = strip_unbound(state, setup, at)
     state = measure_growth(state)
-    arrival = truncate_on_arrival(state, setup, at)
+    limits = limits_for(state, setup)
+    arrival = truncate_on_arrival(state, setup, at, limits)
+    if arrival.events:
+        limits = limits_for(arrival.state, setup)
 
     # Context, candidates, decision, compaction, commit.
-    acted = yield from _compact_until_it_fits(arrival.state, setup, at)
+    acted = yield from _compact_until_it_fits(arrival.state, setup, at, limits)
     state = acted.state
+    if state.ledger is not arrival.state.ledger:
+        limits = limits_for(state, setup)
 
     # The request: messages that the provider accepts, and the call that is now under way.
     messages = made_legal(state.ledger.view.messages)
-    point = setup.policy.acts_at(limits_for(state, setup), setup.settings)
+    point = setup.policy.acts_at(limits, setup.settings)
     levels = setup.settings.output.warning_levels
     due = warn(levels, state.warned, state.prompt, point.at, called=point.called)
     is_compacted = state.ledger.view.original_tokens != state.ledger.view.tokens
@@ -105,14 +110,14 @@ def prepare(state: State, incoming: Incoming, setup: Setup, at: float) -> Steps[
     )
 
 
-def _compact_until_it_fits(state: State, setup: Setup, at: float) -> Steps[Acted]:
-    """Decide and act once; repeat while the prompt does not fit and still gets smaller.
+def _compact_until_it_fits(state: State, setup: Setup, at: float, limits: Limits) -> Steps[Acted]:
+    """Decide and act once; repeat while the prompt does not fit and still gets smaller. `limits` are those of `state`.
 
     A compaction may remove less than its plan promised, so one may not be enough.
     """
     events: tuple[Event, ...] = ()
     for _ in range(_MAX_COMPACTIONS):
-        inputs = decision_context(state, setup, at)
+        inputs = decision_context(state, setup, at, limits=None if events else limits)
         if events and inputs.now.fits:
             break
         acted = yield from _act(state, inputs, setup)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from lowwater.core.accounts.cadence import summaries_in
 from lowwater.core.api_calls import Usage
-from lowwater.core.costs.prices import cost_of
+from lowwater.core.costs.prices import INSTRUCTION, cost_of
 from lowwater.core.events import Compaction
 from lowwater.core.formats.codec import as_completion
 from lowwater.core.ledger import Ledger
@@ -31,8 +31,6 @@ from lowwater.session.library import Lowwater
 from lowwater.settings import OutputSettings, Settings
 
 _SESSION = "replay"
-_INSTRUCTION = 400
-"""Tokens of the instruction that asks for a summary."""
 _FILLER_WORD = " the"
 """One token in all vocabularies in use."""
 
@@ -168,11 +166,11 @@ class _EngineReplay:
             return 0
         if model.name != self._model.name:
             replaced = event.reclaimed + event.summary_tokens
-            return _cost(Usage(uncached=replaced + _INSTRUCTION, output=event.summary_tokens), model)
+            return _cost(Usage(uncached=replaced + INSTRUCTION, output=event.summary_tokens), model)
         is_warm = self._clock.now() - self._called <= self._ttl and not self._is_lost(turn)
         read = min(self._sent, event.before) if is_warm else 0
         usage = Usage(
-            cache_read=read, uncached=event.before - read + _INSTRUCTION, output=event.summary_tokens
+            cache_read=read, uncached=event.before - read + INSTRUCTION, output=event.summary_tokens
         )
         again = replace(usage, output=0)
         return _cost(usage, model) + (summaries_in(event) - 1) * _cost(again, model)

@@ -1,12 +1,13 @@
-"""Whether waiting is worth it: the closed form against counting, and what it promises of steady sessions."""
+"""The rule that buys: the closed form for waiting against counting, what it promises of steady sessions, and what it makes of an offer."""
 
 from math import exp, log, sqrt
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from lowwater.core.costs.prices import Outlook
+from lowwater.core.buy_rule import Offer, Outlook, weighed
 
 money = st.integers(1, 10**12)
 
@@ -101,3 +102,20 @@ def test_a_purchase_pays_within_half_of_the_calls_so_far_or_waits_until_it_does(
     assert (wait == 0) == (price <= 0 or 2 * price <= saves * calls)
     if saves and wait:
         assert Outlook(calls=calls + wait, growth=1).wait(saves=saves, price=price) == 0
+
+
+OFFER = Offer(removes=10, rent=5, price=1_000, saves=100)
+
+
+@pytest.mark.parametrize(("saves", "worth", "early", "wait"), [(100, 500, True, 17), (50, -250, False, 49)])
+def test_an_offer_is_weighed_by_what_the_session_can_be_expected_to_last(
+    saves: int, worth: int, early: bool, wait: int
+) -> None:
+    offer = replace(OFFER, saves=saves)
+    found = weighed(offer, Outlook(calls=15, growth=1), usual=1_000, worst=1_600)
+    assert (found.worth, found.should_buy_early, found.wait) == (worth, early, wait)
+
+
+def test_before_the_first_call_only_the_rent_counts() -> None:
+    found = weighed(OFFER, None, usual=1_000, worst=1_600)
+    assert (found.worth, found.is_worth_it, found.wait) == (-1_000, False, 0)

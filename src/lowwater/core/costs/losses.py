@@ -1,0 +1,10 @@
+"""Measured shares of later uses that a rewrite loses, for the prices of the engine and of the replay on courses."""
+
+LOST_BY_ELISION = 0.15
+"""Of an elided result: what its digest no longer serves (`python -m bench.recall`)."""
+LOST_BY_SUMMARY = 0.99
+"""Of what a summary replaces (`python -m bench.reach`): a summary says what was done, and hardly any name that a result held.
+
+With 0.5 instead, recorded sessions cost 1 % less with rework, for more summaries and fewer later uses in view (bench/README.md,
+"What a summary loses").
+"""
