@@ -4,7 +4,7 @@
 
 `damage_labels.csv` has a row for each model call within 30 calls after a compaction that the report says repeats something:
 the session, the numbers of the call after the compaction and of the call itself, whether what it does had really been read or
-done before the compaction, and why in a word. The rules were fitted on `FITTED`; the other sources were left out. A call that is
+done before the compaction, and why in a word. The rules were fitted mostly on `FITTED`; the others are no clean hold-out. A call that is
 found but has no label is listed, so that a change of the rules shows what is to be read.
 """
 
