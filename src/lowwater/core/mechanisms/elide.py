@@ -15,10 +15,8 @@ from lowwater.core.view import Item
 NAME = "elide"
 _LINE, _SHORT_LINE = 45, 25
 """Tokens of a plain placeholder, and of the line above a digest."""
-
-
-_LOSES_WITHOUT_DIGEST = 0.8
-"""The shares of later uses that a placeholder with and without a digest no longer serves (measured: `make bench-recall`)."""
+_LOST_WITHOUT_DIGEST = 0.8
+"""The share of later uses that a placeholder without a digest no longer serves (measured: `make bench-recall`)."""
 
 
 def propose(items: Sequence[Item], zones: Zones, context: EditContext) -> Proposal | None:
@@ -64,7 +62,7 @@ def _is_plain(context: EditContext) -> bool:
 
 
 def _share_lost(context: EditContext) -> float:
-    return _LOSES_WITHOUT_DIGEST if _is_plain(context) else LOST_BY_ELISION
+    return _LOST_WITHOUT_DIGEST if _is_plain(context) else LOST_BY_ELISION
 
 
 def _expected_size(result: ShownResult, context: EditContext) -> int:
