@@ -56,7 +56,7 @@ def _priced_candidates(
     assert pricing is not None
     lost = {mechanism.name: mechanism.loses for mechanism in inputs.request.mechanisms}
     edits = [offer for offer in offers if offer.mechanism in (*MIDDLE_EDITS, *lost)]
-    spans = propose_summaries(inputs.request) if pricing.summarizers else []
+    spans = propose_summaries(inputs.request)
     own = native_proposal(inputs.request) if inputs.native is not None else None
     spans += [offer for offer in (own, ready) if offer is not None]
     digests = context.digest_ratio > 0 and not context.preset.plain_placeholders
@@ -197,12 +197,13 @@ def cost_of_summary(
 ) -> int | None:
     """Return the cost of the cheapest call that a proposal needs, in nano-dollars; None if no summarizer can take it.
 
-    A proposal without calls has its summary already, and costs nothing. `summary` is the length of the summary in the model's
-    tokens, if a better estimate is known than what the proposal says.
+    A proposal without calls has its summary already, and costs nothing; neither does one that no model may write, because it
+    is extracted from the transcript. `summary` is the length of the summary in the model's tokens, if a better estimate is
+    known than what the proposal says.
     """
     span = offer.span
     assert span is not None
-    if not offer.calls:
+    if not offer.calls or (not pricing.summarizers and offer.mechanism != native.NAME):
         return 0
     replaced = starts[span.stop] - starts[span.start]
     tokens = replaced - scaled(offer.removes, pricing.scale) if summary is None else summary

@@ -26,7 +26,7 @@ from lowwater.session.factories import counter_for, framing_for
 FORMAT: Format = "openai_chat"
 PAUSE = 20.0
 """Seconds between calls if no times are recorded: enough for tools to run, and short enough for a warm cache."""
-_REPLACEMENT_KIND = "compact_summary"
+REPLACEMENT_KIND = "compact_summary"
 """Messages of this kind are summaries that the recording agent put in place of history; they are left out, as the history is kept."""
 TAIL = 20_000
 """Tokens of the protected tail."""
@@ -98,7 +98,7 @@ def script_of(recording: Recording) -> ReplayScript:
     cannot be sent and are left out.
     """
     kept = [
-        each for each in recording.messages if each.kind != _REPLACEMENT_KIND and not is_empty(each.message)
+        each for each in recording.messages if each.kind != REPLACEMENT_KIND and not is_empty(each.message)
     ]
     answers = _answers(kept)
     if not answers:
