@@ -26,6 +26,7 @@ from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.lab.references.reachability import RecallScore, Scorer, UseOutcome, recall_score
 from lowwater.lab.references.uses import uses_of
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.settings import OutputSettings, Settings
 from lowwater.stores.addresses import SQLITE, open_store
@@ -76,9 +77,9 @@ def play(recorded: Session, model: str, path: Path) -> Iterator[UseOutcome]:
         clock.advance(max(0.0, (line.at or 0.0) - clock.now()))
         session.append(new)
         session.prepare(offers_recall=True)
-        yield from scorer.at(session.ledger, search)
+        yield from scorer.at(internals(session).ledger, search)
         output = TOKENIZER.count("".join(texts_of(line.message)))
-        session.record(as_completion(raw, replace(session.expected_usage(), output=output), model))
+        session.record(as_completion(raw, replace(internals(session).expected_usage, output=output), model))
         new = []
     store.close()
 

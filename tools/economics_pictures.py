@@ -11,6 +11,7 @@ from lowwater.core.costs.prices import cost_of
 from lowwater.core.costs.tuning import Ratios, break_even_prune
 from lowwater.core.events import Compaction
 from lowwater.core.formats.codec import as_completion, encode_messages
+from lowwater.session.internals import internals
 from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
 from tests.generated import GeneratedSession, generate_session
@@ -67,7 +68,7 @@ class Played:
             new = []
             told = len(sink.events)
             session.prepare(system=made.system, offers_recall=True)
-            usage = replace(session.expected_usage(), output=_OUTPUT)
+            usage = replace(internals(session).expected_usage, output=_OUTPUT)
             paid += (cost_of(usage, model) or 0) / 1e9
             call = len(self.sizes) + 1
             self.sizes.append((call, usage.prompt))

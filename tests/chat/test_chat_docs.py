@@ -5,6 +5,7 @@ from pathlib import Path
 
 from lowwater.chat.chat import Chat
 from lowwater.cli.chat import COMMANDS
+from lowwater.session.internals import internals
 from tests.chat.chat_harness import Watched, chat_with
 
 ROOT = Path(__file__).parents[2]
@@ -14,7 +15,7 @@ PAGE = (ROOT / "docs" / "chat.md").read_text()
 def tools(chat: Chat) -> set[str]:
     """The names of all tools that the model is offered."""
     chat.say("hello")
-    return set(re.findall(r'"name":"(\w+)"', chat.session.ledger.view.tools.decode()))
+    return set(re.findall(r'"name":"(\w+)"', internals(chat.session).ledger.view.tools.decode()))
 
 
 def test_every_command_is_in_the_table_with_what_it_takes() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lowwater.core.messages import Format
+from lowwater.session.internals import internals
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.provider import Answer, Call, CallTools, Fail, Provider, Say, Seen
 from tests.chat.chat_harness import FORMATS, Watched, chat_at, chat_with
@@ -209,7 +210,7 @@ def test_a_session_that_is_small_is_resumed_as_it_was_left(place: Path, tmp_path
     store, watched = f"sqlite:///{tmp_path / 'kept.db'}", Watched()
     chat = chat_with(place, watched, store=store, name="small")
     chat.say("read part0.txt")
-    view, system = chat.session.view(), chat.session.ledger.view.system
+    view, system = chat.session.view(), internals(chat.session).ledger.view.system
     chat.close()
     chat.store.close()
     (place.parent / "memory.md").write_text("- something new\n")
@@ -217,6 +218,6 @@ def test_a_session_that_is_small_is_resumed_as_it_was_left(place: Path, tmp_path
     assert watched.sink.compactions == []
     assert again.session.view() == view
     again.say("find words")
-    assert again.session.ledger.view.system == system
+    assert internals(again.session).ledger.view.system == system
     again.close()
     again.store.close()

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from lowwater import Lowwater
+from lowwater.session.internals import internals
 from tests.cli.command_runner import refused, run, shown, told
 from tests.cli.compacted_session import MODEL, NAME, converse
 
@@ -71,7 +72,7 @@ def test_a_range_gives_a_line_for_each_message_and_whole_ones_if_wanted(store: P
 
 def test_the_range_of_a_summary_leads_to_the_summary_and_what_it_was_made_of(store: Path) -> None:
     library = Lowwater(model=MODEL, store=f"sqlite:///{store}")
-    items = library.session(NAME, as_left=True).ledger.view.items
+    items = internals(library.session(NAME, as_left=True)).ledger.view.items
     (sources,) = [item.sources for item in items if not hasattr(item, "number")]
     library.close()
     handle = "lw:" + ",".join(

@@ -10,6 +10,7 @@ from lowwater import Lowwater
 from lowwater.cli.app import app
 from lowwater.core.stored import About, Append
 from lowwater.errors import BadInput
+from lowwater.session.internals import internals
 from lowwater.stores.addresses import open_store
 from tests.cli.session_store import MODEL, SYSTEM, address, answer, error_of, names, sessions, talk, told
 
@@ -22,7 +23,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     library = Lowwater(model=MODEL, store=address(store))
     session = library.session("refactor-auth")
     session.use("claude-sonnet-4-5")
-    session.split()
+    internals(session).split()
     library.close()
     unpriced = Lowwater(model="nobodys-model", store=address(store))
     other = unpriced.session("unpriced", source="gateway")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lowwater import Lowwater
+from lowwater.session.internals import internals
 from tests.cli.account_store import book
 from tests.cli.command_runner import refused, run, shown, told
 from tests.cli.compacted_session import MODEL, NAME, TURNS, converse
@@ -115,7 +116,7 @@ def test_a_session_and_its_child_tell_of_each_other(tmp_path: Path) -> None:
     library = Lowwater(model=MODEL, store=f"sqlite:///{path}")
     session = library.session("parent")
     session.append({"role": "user", "content": "hello"})
-    child = session.split()
+    child = internals(session).split()
     library.close()
     assert "ended just now: compression" in shown(path, "status", "parent")
     assert "continues parent" in shown(path, "status", child)

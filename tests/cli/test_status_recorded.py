@@ -10,6 +10,7 @@ from lowwater import Lowwater
 from lowwater.adapters.files import read_text_file
 from lowwater.core.formats.codec import as_completion, as_message
 from lowwater.core.formats.files import decode_conversation
+from lowwater.session.internals import internals
 from lowwater.settings import CompressionSettings, OutputSettings, Settings
 from lowwater.stores.addresses import open_store
 from lowwater.testing.exchanges import exchanges
@@ -65,7 +66,7 @@ def play_recorded(store: Path) -> int:
             clock.advance(20)
             session.append(list(exchange.new))
             session.prepare()
-            usage = session.expected_usage()
+            usage = internals(session).expected_usage
             anthropic = conversation.format == "anthropic"
             session.record(
                 as_message(exchange.answer["content"], usage, model)

@@ -9,6 +9,7 @@ from lowwater import Lowwater
 from lowwater.core.entries import Retracted, Rewound
 from lowwater.core.formats.codec import decode_response
 from lowwater.core.formats.streams import answer_in_stream
+from lowwater.session.internals import internals
 from lowwater.testing.provider import Call, CallTools, Say
 from tests.gateway.conftest import ANTHROPIC_TOOLS, MODEL, Starting, Through
 from tests.gateway.scripted_work import listed_in
@@ -103,9 +104,9 @@ def test_an_answer_with_one_id_for_two_calls_is_recorded_and_can_be_followed(
     sessions = through.store.sessions()
     assert len(sessions) == 1, "the conversation was taken for another one"
     session = Lowwater(model=MODEL, store=through.store).session(sessions[0].name)
-    roles = [each.message.role for each in session.ledger.messages]
+    roles = [each.message.role for each in internals(session).ledger.messages]
     assert [role for role in roles if role != "tool"].count("assistant") == 3
-    assert not any(isinstance(entry, Rewound | Retracted) for entry in session.ledger.entries)
+    assert not any(isinstance(entry, Rewound | Retracted) for entry in internals(session).ledger.entries)
     second, third = (listed_in(seen) for seen in through.provider.requests[-2:])
     ids = json.dumps(second)
     assert "same-2" in ids

@@ -10,6 +10,7 @@ from lowwater.cli.sessions.listing import costs_of
 from lowwater.core.api_calls import Usage
 from lowwater.core.formats.codec import decode_response
 from lowwater.core.stored import Account
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.stores.sqlite.store import SqliteStore
@@ -120,7 +121,7 @@ def test_the_conversation_goes_on_as_foreseen(start: Starting, path: str) -> Non
     # The question's call may have left more in the cache than was known, and never less.
     read = last.usage.cache_read
     assert 0.8 * read <= last.expected.cache_read <= read
-    assert SUMMARY not in str(opened(through, path).ledger.messages[-2:])
+    assert SUMMARY not in str(internals(opened(through, path)).ledger.messages[-2:])
 
 
 def test_a_question_for_a_summary_that_is_too_long_at_first_is_no_part_of_the_conversation_either(
@@ -135,8 +136,8 @@ def test_a_question_for_a_summary_that_is_too_long_at_first_is_no_part_of_the_co
     client.asks_for_a_summary("Nothing else: " + WORK * 3)
     assert sum(seen.refusal is not None for seen in through.provider.requests) == refused + 1
     after = opened(through, client.path)
-    assert [each.message.text for each in after.ledger.messages] == [
-        each.message.text for each in before.ledger.messages
+    assert [each.message.text for each in internals(after).ledger.messages] == [
+        each.message.text for each in internals(before).ledger.messages
     ]
     assert after.status().totals.turns == before.status().totals.turns + 1
-    assert after.expected_usage() == Usage(), "no call is under way"
+    assert internals(after).expected_usage == Usage(), "no call is under way"

@@ -15,6 +15,7 @@ from lowwater.gateway.observability import GatewayMetrics
 from lowwater.gateway.open_sessions import OpenSessions
 from lowwater.gateway.options import GatewayOptions
 from lowwater.gateway.turns import GatewayTurns, RecordingQueue, RequestContext, UnrecordedAnswer
+from lowwater.session.internals import internals
 from lowwater.stores.memory import MemoryStore
 from tests.gateway.conftest import MODEL
 
@@ -144,7 +145,7 @@ def test_an_answer_that_is_recorded_after_a_later_turn_takes_nothing_back() -> N
     assert (session.turns, session.messages) == (3, 6), "it is billed"
     turn = turns.begin(asked(*lists[-1], "well", "four", hint="s"), CONTEXT)
     assert turn.session.name == session.name
-    assert [each.text for each in turn.session.ledger.view.messages] == [*lists[-1], "well"]
+    assert [each.text for each in internals(turn.session).ledger.view.messages] == [*lists[-1], "well"]
 
 
 def test_counting_takes_no_place_of_a_session_that_goes_on() -> None:

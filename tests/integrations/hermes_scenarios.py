@@ -12,6 +12,7 @@ from typing import Any
 from bench.frameworks.task import SYSTEM, facts_until, question
 from bench.frameworks.worker import Told
 from bench.frameworks.workers.hermes_agent import agent_for, make_home, offer_tool
+from lowwater.session.internals import internals
 
 Facts = dict[str, Any]
 MODEL, OTHER = "gpt-6.1-sol", "gpt-6.1-terra"
@@ -64,7 +65,7 @@ class Conversation:
             "published": self.engine.compression_count,
             "compactions": session.status().compaction_count,
             "ended": self.ended,
-            "rewound": sum(type(entry).__name__ == "Rewound" for entry in session.ledger.entries),
+            "rewound": sum(type(entry).__name__ == "Rewound" for entry in internals(session).ledger.entries),
             "view": len(session.view()),
             "listed": len(self.history),
             "cost": session.status().totals.cost,
@@ -110,7 +111,7 @@ def copies(base_url: str) -> Facts:
         "name": registered.name,
         "is_copy": registered is not talk.engine and type(registered) is type(talk.engine),
         "window": [talk.engine.context_length, other.context_length],
-        "model": [talk.engine.session.route.model, other.session.route.model],
+        "model": [internals(talk.engine.session).route.model, internals(other.session).route.model],
         "names": [talk.engine.session.name, other.session.name],
         "messages": [len(talk.engine.session.history()), len(other.session.history())],
     }
@@ -131,7 +132,7 @@ def switch(base_url: str) -> Facts:
     return {
         "before": before,
         "after": after,
-        "route": talk.engine.session.route.model,
+        "route": internals(talk.engine.session).route.model,
         "context": status.context,
         "prompt": status.prompt,
         "shown": talk.engine.context_length,

@@ -19,6 +19,7 @@ from bench.frameworks.task import SYSTEM, facts_until, question
 from bench.frameworks.workers.strands_agent import read_log
 from lowwater import Lowwater
 from lowwater.integrations.strands import LowwaterConversationManager
+from lowwater.session.internals import internals
 
 MODEL = "gpt-6.1-sol"
 Facts = dict[str, Any]
@@ -56,9 +57,11 @@ def facts(manager: Any, agent: Any, step: int) -> Facts:
         "held": sum(fact in whole for fact in facts_until(step)),
         "compactions": status.compaction_count,
         "context": status.context,
-        "model": session.route.model,
+        "model": internals(session).route.model,
         "messages": [len(agent.messages), len(session.history()), len(session.view())],
-        "rewound": sum(type(entry).__name__ in ("Rewound", "TakenBack") for entry in session.ledger.entries),
+        "rewound": sum(
+            type(entry).__name__ in ("Rewound", "TakenBack") for entry in internals(session).ledger.entries
+        ),
         "cost": status.totals.cost,
     }
 

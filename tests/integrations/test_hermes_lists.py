@@ -15,6 +15,7 @@ from lowwater.integrations.hermes.history import (
     sent_form,
     with_users_joined,
 )
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 
@@ -118,7 +119,7 @@ class Host:
 
 
 def publish(host: Host, session: Session, standings: ShownHistories) -> None:
-    shown = standings.publish(session.ledger, session.view(apart=True))
+    shown = standings.publish(internals(session).ledger, session.view(apart=True))
     assert shown is not None
     if host.chance.random() < 0.8:
         host.listed = with_users_joined(shown)
@@ -132,17 +133,17 @@ def test_whatever_is_published_or_not_the_history_stays_whole_and_nothing_is_rew
         host.turn()
         whole = standings.whole_of(host.listed)
         session.sync_messages(list(whole))
-        assert len(branch_of(session.ledger)) == len(whole)
+        assert len(branch_of(internals(session).ledger)) == len(whole)
         if host.chance.random() < 0.3:
             session.compress()
             publish(host, session, standings)
         if host.chance.random() < 0.1:
             standings = ShownHistories()
-            standings.resume(session.ledger, session.view(apart=True), session.history())
+            standings.resume(internals(session).ledger, session.view(apart=True), session.history())
             host.listed = with_users_joined(session.view(apart=True))
     held = "\n".join(str(message.get("content")) for message in session.history())
     assert all(said in held for said in host.said)
-    kinds = {type(entry).__name__ for entry in session.ledger.entries}
+    kinds = {type(entry).__name__ for entry in internals(session).ledger.entries}
     assert "Compacted" in kinds
     assert "Rewound" not in kinds
 
@@ -154,7 +155,7 @@ def test_undoing_the_last_words_across_a_compaction_keeps_the_compaction():
         host.turn()
         session.sync_messages(list(standings.whole_of(host.listed)))
     session.compress()
-    shown = standings.publish(session.ledger, session.view(apart=True))
+    shown = standings.publish(internals(session).ledger, session.view(apart=True))
     assert shown is not None
     kept = len(session.view())
     said = {"role": "user", "content": "no, something else"}

@@ -12,6 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from bench.frameworks.task import SYSTEM, log_of, question
 from lowwater.integrations.langchain import LowwaterMiddleware
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.testing.provider import Answer, Call, CallTools, Provider, Say, Seen
 from tests.integrations.played_agents import SETTINGS, TURNS, WINDOW, Played, played
@@ -227,7 +228,7 @@ def test_the_session_goes_on_with_the_model_that_is_asked() -> None:
             chat = chat_for(play.provider, model)
             agent: Any = create_agent(chat, [read_log], middleware=[middleware], checkpointer=checkpointer)
             agent.invoke(asked(step), CONFIG)
-            assert middleware.session(THREAD).route.model == model
+            assert internals(middleware.session(THREAD)).route.model == model
             assert middleware.session(THREAD).about.source == "langchain"
         assert play.provider.refusals == ()
 

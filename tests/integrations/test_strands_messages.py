@@ -7,6 +7,7 @@ import pytest
 
 from lowwater.errors import BadSetting
 from lowwater.integrations.strands.messages import answer_of, message_of, view_of
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 
@@ -61,7 +62,7 @@ def test_what_is_not_compacted_is_sent_as_the_very_same_object(model: str):
     session = opened(model)
     for length in range(1, len(EVERYTHING) + 1, 2):
         request = session.prepare([message_of(message) for message in EVERYTHING[:length]])
-        view = view_of(session.ledger, EVERYTHING[:length], request, marks=False)
+        view = view_of(internals(session).ledger, EVERYTHING[:length], request, marks=False)
         assert all(sent is held for sent, held in zip(view, EVERYTHING[:length], strict=True))
 
 
@@ -92,7 +93,7 @@ def long_talk(turns: int) -> list[Json]:
 def test_a_pruned_view_keeps_every_call_beside_its_result():
     talk, session = long_talk(60), opened("claude-haiku-4-5")
     request = session.prepare([message_of(message) for message in talk])
-    view = view_of(session.ledger, talk, request, marks=True)
+    view = view_of(internals(session).ledger, talk, request, marks=True)
     assert session.last_compaction() is not None
     placeholders = [
         block["toolResult"]["content"][0]["text"]
@@ -113,7 +114,7 @@ def test_a_summary_never_stands_beside_a_message_of_its_role():
     session.compress()
     session.compress(focus="question 3")
     request = session.prepare([message_of(message) for message in talk])
-    view = view_of(session.ledger, talk, request, marks=False)
+    view = view_of(internals(session).ledger, talk, request, marks=False)
     roles = [message["role"] for message in view]
     assert len(view) < len(talk)
     assert all(first != second for first, second in pairwise(roles))

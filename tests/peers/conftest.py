@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from lowwater import Lowwater, Session
 from lowwater.core.events import Compaction
+from lowwater.session.internals import internals
 from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.provider.openai import rules
@@ -168,7 +169,7 @@ def _answer(message: Message, _sent: object, session: Session, scale: float | No
     """Return the recorded answer as the provider gave it, with the usage it would have reported."""
     answer: Message = {"choices": [{"message": message, "finish_reason": "stop"}]}
     if scale is not None:
-        prompt = round(scale * session.ledger.view.total_tokens)
+        prompt = round(scale * internals(session).ledger.view.total_tokens)
         details = {"cached_tokens": round(cached * prompt)}
         answer["usage"] = {"prompt_tokens": prompt, "completion_tokens": 50, "prompt_tokens_details": details}
     return answer

@@ -9,6 +9,7 @@ import pytest
 import lowwater
 from lowwater import SummaryFailed
 from lowwater.core.view import Summary
+from lowwater.session.internals import internals
 from lowwater.settings import CompressionSettings, OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock, ScriptedSummarizer, fail, hang, refuse, write
 from lowwater.testing.provider.caches import InstantRunningCache
@@ -248,7 +249,7 @@ def test_summaries_and_messages_together_are_the_whole_session_in_order(coding, 
     """Every summary knows exactly which messages it stands for; with what is shown they are all there, once."""
     session = play(coding(60_000), window=32_000, policy=policy).session
     numbers: list[int] = []
-    for item in session.ledger.view.items:
+    for item in internals(session).ledger.view.items:
         spans = item.sources if isinstance(item, Summary) else ()
         numbers += [n for span in spans for n in range(span.first, span.last + 1)]
         if not isinstance(item, Summary):
@@ -262,7 +263,7 @@ def test_a_summary_says_which_messages_it_stands_for(opened, coding, summaries):
     session = opened([*coding(50_000), {"role": "user", "content": NEWEST}])
     session.compress()
     (text,) = summaries(session.view())
-    (item,) = [item for item in session.ledger.view.items if isinstance(item, Summary)]
+    (item,) = [item for item in internals(session).ledger.view.items if isinstance(item, Summary)]
     named = re.findall(r"(\d+) to (\d+)", text.partition(". It is background")[0])
     assert [(int(a), int(b)) for a, b in named] == [(span.first, span.last) for span in item.sources]
 

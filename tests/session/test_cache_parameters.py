@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from lowwater.core.formats.codec import as_message
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.testing.fakes import ScriptedClock
@@ -15,7 +16,7 @@ LONG = "All of this stands in the prefix. " * 900
 def answered(session: Session, **parameters: Any) -> None:
     session.append({"role": "user", "content": "go on"})
     session.prepare(system=LONG, **parameters)
-    session.record(as_message([{"type": "text", "text": "yes"}], session.expected_usage()))
+    session.record(as_message([{"type": "text", "text": "yes"}], internals(session).expected_usage))
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,7 @@ def test_a_changed_parameter_is_another_prefix(first: Any, then: Any, warm: bool
     answered(session, **first)
     session.append({"role": "user", "content": "more"})
     session.prepare(system=LONG, **then)
-    assert (session.expected_usage().cache_read > 0) is warm
+    assert (internals(session).expected_usage.cache_read > 0) is warm
 
 
 def test_a_tool_choice_is_part_of_the_request() -> None:

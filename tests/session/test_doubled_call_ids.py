@@ -10,6 +10,7 @@ from lowwater import Lowwater
 from lowwater.core.entries import Retracted, Rewound
 from lowwater.core.formats.codec import decode_messages
 from lowwater.core.messages import Format, Message
+from lowwater.session.internals import internals
 from lowwater.session.session import Session
 from lowwater.testing.legality import refusal_of
 
@@ -146,12 +147,12 @@ def test_the_answer_is_stored_and_what_follows_it_is_legal(format: Format, tmp_p
     second = sent(session, format, messages)
     before = read(first, format)
     assert read(second, format)[: len(before)] == before, "the cached prefix moved"
-    assert not any(isinstance(entry, Rewound | Retracted) for entry in session.ledger.entries)
+    assert not any(isinstance(entry, Rewound | Retracted) for entry in internals(session).ledger.entries)
 
     lowwater.close()
     again = Lowwater(model=MODELS[format], store=store).session("s")
     assert read(sent(again, format, messages), format) == read(second, format)
-    assert not any(isinstance(entry, Rewound | Retracted) for entry in again.ledger.entries)
+    assert not any(isinstance(entry, Rewound | Retracted) for entry in internals(again).ledger.entries)
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -159,7 +160,7 @@ def test_a_client_that_goes_on_from_the_request_it_was_given_changes_nothing_eit
     session = Lowwater(model=MODELS[format], store="memory:").session("s")
     messages = [FIRST, *answer(format), *results(format)]
     listed = sent(session, format, messages)
-    known = len(session.ledger.messages)
+    known = len(internals(session).ledger.messages)
     following = sent(
         session,
         format,
@@ -167,8 +168,8 @@ def test_a_client_that_goes_on_from_the_request_it_was_given_changes_nothing_eit
     )
     before = read(listed, format)
     assert read(following, format)[: len(before)] == before
-    assert len(session.ledger.messages) == known + 2
-    assert not any(isinstance(entry, Rewound | Retracted) for entry in session.ledger.entries)
+    assert len(internals(session).ledger.messages) == known + 2
+    assert not any(isinstance(entry, Rewound | Retracted) for entry in internals(session).ledger.entries)
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -229,4 +230,4 @@ def _played_from_the_view(call_id: str) -> Session:
 
 def test_a_client_that_goes_on_from_what_was_sent_appends_nothing_twice() -> None:
     doubled, unique = _played_from_the_view("call_0"), _played_from_the_view("call_{}")
-    assert len(doubled.ledger.messages) == len(unique.ledger.messages)
+    assert len(internals(doubled).ledger.messages) == len(internals(unique).ledger.messages)

@@ -11,6 +11,7 @@ from lowwater.core.decisions import Keep
 from lowwater.errors import BadInput, BadSetting, IllegalView, MalformedMessage
 from lowwater.observe.sinks import CallbackSink, MemorySink
 from lowwater.protocols import Sink
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock, ScriptedSummarizer, fail, write
@@ -75,12 +76,12 @@ def test_what_is_empty_is_left_out_of_a_request() -> None:
 def test_bad_messages_are_refused_and_change_nothing() -> None:
     session = Lowwater(model="gpt-4o").session()
     session.append({"role": "user", "content": "Hello."})
-    before = session.ledger
+    before = internals(session).ledger
     with pytest.raises(MalformedMessage, match="message 1"):
         session.append([{"role": "system", "content": "x"}, {"role": "nobody"}])
     with pytest.raises(BadInput):
         session.prepare([{"role": "user", "content": object()}])
-    assert session.ledger is before
+    assert internals(session).ledger is before
     assert session.prepare().as_anthropic()["messages"], "the format was not taken from what was refused"
 
 
@@ -295,7 +296,7 @@ def test_the_next_summary_updates_the_one_before() -> None:
     summarizer = ScriptedSummarizer(write("no"))
     session = Lowwater(model="gpt-4o", policy="summary-only", summarizer=summarizer).session()
     session.prepare(CHAT)
-    first = session.ledger.view
+    first = internals(session).ledger.view
     text = json.dumps(CHAT[1:]).replace('"call_', '"call_2_')
     session.append([{"role": "assistant", "content": "Done."}, *json.loads(text)])
     session.compress()

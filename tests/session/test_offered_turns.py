@@ -7,6 +7,7 @@ import pytest
 
 from lowwater import Lowwater
 from lowwater.core.stored import About
+from lowwater.session.internals import internals
 from lowwater.session.session import Session
 from lowwater.session.turn_input import TurnInput
 from lowwater.stores.memory import MemoryStore
@@ -30,19 +31,19 @@ def history(session: Session) -> list[str]:
 def test_what_is_not_accepted_was_never_there() -> None:
     store = MemoryStore()
     session = Lowwater(model=MODEL, store=store).session("s")
-    session.begin(About(source="test", title="a title"))
-    offered = session.offer_turn(brought("a"))
+    internals(session).begin(About(source="test", title="a title"))
+    offered = internals(session).offer_turn(brought("a"))
     assert (store.sessions(), session.history()) == ([], [])
-    session.accept_turn(offered, body=b"{}")
+    internals(session).accept_turn(offered, body=b"{}")
     (listed,) = store.sessions()
     assert (listed.messages, listed.about) == (1, About(source="test", title="a title"))
 
 
 def test_the_second_of_two_turns_that_were_offered_together_is_kept_too() -> None:
     session = Lowwater(model=MODEL, store=MemoryStore()).session("s")
-    offers = [session.offer_turn(brought("a", text)) for text in ("left", "right")]
+    offers = [internals(session).offer_turn(brought("a", text)) for text in ("left", "right")]
     for offered in offers:
-        session.accept_turn(offered, body=b"{}")
+        internals(session).accept_turn(offered, body=b"{}")
     assert history(session) == ["a", "left", "right"]
     assert [message["content"] for message in session.view()] == ["a", "right"]
     session.record({"type": "message", "role": "assistant", "content": [{"type": "text", "text": "well"}]})
@@ -56,9 +57,9 @@ def test_a_turn_is_kept_behind_what_another_process_wrote_meanwhile(tmp_path: Pa
     if not anew:
         one.sync_messages([user("a")])
         other.refresh()
-    offered = one.offer_turn(brought("a", "b"))
+    offered = internals(one).offer_turn(brought("a", "b"))
     other.sync_messages([user("a"), user("c")])
-    one.accept_turn(offered, body=b"{}")
+    internals(one).accept_turn(offered, body=b"{}")
     other.refresh()
     assert history(one) == history(other) == ["a", "c", "b"]
     for store in stores:
@@ -70,12 +71,12 @@ def test_a_session_that_leaves_another_has_its_beginning_and_nothing_else() -> N
     library = Lowwater(model=MODEL, store=store)
     parent = library.session("parent")
     parent.sync_messages([user("a"), user("b")])
-    position = len(parent.ledger.entries)
+    position = len(internals(parent).ledger.entries)
     parent.sync_messages([user("a"), user("b"), user("the number is 471100")])
     fork = library.session("fork")
-    fork.begin(About(parent="parent"), parent=parent, upto=position)
+    internals(fork).begin(About(parent="parent"), parent=parent, upto=position)
     assert [each.name for each in store.sessions()] == ["parent"], "not before something happens to it"
-    fork.accept_turn(fork.offer_turn(brought("a", "b", "c")), body=b"{}")
+    internals(fork).accept_turn(internals(fork).offer_turn(brought("a", "b", "c")), body=b"{}")
     again = Lowwater(model=MODEL, store=store).session("fork")
     assert history(again) == ["a", "b", "c"]
     assert again.recall("number") == []

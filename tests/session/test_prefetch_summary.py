@@ -13,6 +13,7 @@ from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.core.tokens.estimate import CharacterTokenizer
 from lowwater.errors import BadInput
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.settings import OutputSettings, Settings
@@ -170,6 +171,6 @@ def test_a_summarizer_that_has_to_be_awaited_is_refused_with_what_to_call() -> N
 
 def test_without_a_model_that_writes_summaries_nothing_is_prefetched() -> None:
     session = open_session()
-    ledger = session.ledger
+    ledger = internals(session).ledger
     assert not session.prefetch_summary()
-    assert session.ledger is ledger
+    assert internals(session).ledger is ledger

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from lowwater.adapters.models import load_registry
 from lowwater.core.cache.marks import Seams, cache_key_for, seams_of
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.request import PreparedRequest
 from lowwater.session.session import Session
@@ -73,7 +74,7 @@ def output(step: int, calls: int) -> str:
 
 def at_seams(session: Session, request: PreparedRequest, model: str) -> PreparedRequest:
     key = cache_key_for(load_registry().find(model), session=session.name)
-    return replace(request, seams=seams_of(session.ledger, request.messages), cache_key=key)
+    return replace(request, seams=seams_of(internals(session).ledger, request.messages), cache_key=key)
 
 
 def play_anthropic(model: str, policy: str, *, thinks: bool = False, seams: bool = True) -> Played:

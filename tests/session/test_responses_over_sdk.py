@@ -11,6 +11,7 @@ import pytest
 from lowwater.core.entries import Rewound
 from lowwater.core.formats.streams import stream_for
 from lowwater.core.policies.registry import POLICIES
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, Settings
@@ -83,7 +84,7 @@ def check(provider: Provider, session: Session, sink: RecordingSink) -> None:
     assert provider.refusals == ()
     assert len(provider.requests) == STEPS
     assert sink.compactions
-    assert not any(isinstance(entry, Rewound) for entry in session.ledger.entries), (
+    assert not any(isinstance(entry, Rewound) for entry in internals(session).ledger.entries), (
         "every list was known again"
     )
 
@@ -98,7 +99,7 @@ def test_a_client_that_keeps_its_list_of_items(policy: str, model: str) -> None:
     with Provider(answers(), default_context=WINDOW) as provider, client_of(provider) as client:
         for _ in range(STEPS):
             request = session.prepare(items, system=SYSTEM, tools=TOOLS, max_tokens=1_000)
-            watch.see(session.ledger, request.messages)
+            watch.see(internals(session).ledger, request.messages)
             response = client.responses.create(
                 model=model, max_output_tokens=1_000, **SEALED, **request.as_responses()
             )

@@ -25,6 +25,7 @@ from lowwater.core.turns.state import State
 from lowwater.core.turns.state_storage import LOCAL, pack_state, unpack_state
 from lowwater.errors import BadInput, DeletedSession, UnusableStore
 from lowwater.protocols import Store
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, Settings
@@ -54,7 +55,7 @@ def play(session: Session, messages: list[Any], clock: ScriptedClock) -> None:
         session.append(list(exchange.new))
         session.prepare()
         if exchange.answer is not None:
-            billed = replace(session.expected_usage(), output=50)
+            billed = replace(internals(session).expected_usage, output=50)
             session.record(as_completion(exchange.answer, billed))
 
 
@@ -80,7 +81,7 @@ def test_another_process_goes_on_as_the_one_that_left_would(path: Path) -> None:
     assert back.status() == stayed.status()
     assert back.explain() == stayed.explain()
     assert [point.name for point in back.checkpoints()] == [point.name for point in stayed.checkpoints()]
-    check_nothing_lost(back.ledger)
+    check_nothing_lost(internals(back).ledger)
 
 
 def test_two_processes_by_turns_decide_as_one_alone_would(path: Path) -> None:
@@ -264,7 +265,7 @@ def test_hundreds_of_ways_back_can_still_be_opened(path: Path, how: str) -> None
             session.rewind("c", discard_later=how == "rewinds that discard")
     again = library(path).session("s")
     assert again.view() == session.view()
-    assert again.ledger.view.original_tokens == session.ledger.view.original_tokens
+    assert internals(again).ledger.view.original_tokens == internals(session).ledger.view.original_tokens
 
 
 def test_a_last_message_that_changes_every_turn_undoes_no_compaction() -> None:
@@ -362,8 +363,8 @@ def test_what_two_tell_of_a_session_is_both_kept(path: Path) -> None:
     one, other = library(path).session("s"), library(path).session("s")
     one.append(MESSAGES[:3])
     other.refresh()
-    other.describe(title="T")
-    one.describe(source="web")
+    internals(other).describe(title="T")
+    internals(one).describe(source="web")
     assert (one.about.title, one.about.source) == ("T", "web")
 
 
@@ -392,10 +393,10 @@ def test_another_model_is_an_entry_and_the_vocabulary_stays(path: Path) -> None:
     session.append(MESSAGES[:9])
     again = library(path, model="deepseek-v4-pro").session("s")
     assert again.status().model.startswith("deepseek")
-    assert again.ledger.vocabulary == session.ledger.vocabulary
-    sizes = [numbered.tokens for numbered in session.ledger.messages]
+    assert internals(again).ledger.vocabulary == internals(session).ledger.vocabulary
+    sizes = [numbered.tokens for numbered in internals(session).ledger.messages]
     again.append(MESSAGES[:9])
-    assert [numbered.tokens for numbered in again.ledger.messages] == sizes * 2
+    assert [numbered.tokens for numbered in internals(again).ledger.messages] == sizes * 2
     as_left = library(path, model="gpt-6.1-sol").session("s", as_left=True)
     assert as_left.status().model.startswith("deepseek")
 
@@ -428,7 +429,7 @@ def test_a_split_ends_the_session_and_the_child_goes_on(path: Path) -> None:
     session.append(MESSAGES)
     session.compress()
     view, history = session.view(), session.history()
-    child = session.split()
+    child = internals(session).split()
     assert session.name == child != "refactor"
     assert session.view() == view
     session.append({"role": "user", "content": "go on"})
@@ -441,7 +442,7 @@ def test_a_split_ends_the_session_and_the_child_goes_on(path: Path) -> None:
         "Refactor auth #2",
         None,
     )
-    grandchild = session.split()
+    grandchild = internals(session).split()
     assert {each.name: each.about for each in lowwater.store.sessions()}[
         grandchild
     ].title == "Refactor auth #3"
@@ -453,7 +454,7 @@ def test_a_session_that_another_process_split_is_followed(path: Path) -> None:
     one, other = library(path).session("s", title="Fix issue #42"), library(path).session("s")
     one.append(MESSAGES[:9])
     other.refresh()
-    child = other.split()
+    child = internals(other).split()
     assert other.about.title == "Fix issue #42 #2"
     one.append({"role": "user", "content": "go on"})
     assert one.name == child

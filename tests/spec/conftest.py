@@ -12,6 +12,7 @@ from lowwater.core.messages import texts_of
 from lowwater.core.summary.critical import critical_references
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.core.view import Summary
+from lowwater.session.internals import internals
 from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.views import Script
@@ -82,7 +83,7 @@ def reported() -> Callable[[Session, int], None]:
     def report(session: Session, tokens: int) -> None:
         probe = Lowwater(model="gpt-4o", policy="never").session()
         probe.append([{"role": "user", "content": "go"}, _answered(1)["choices"][0]["message"]])
-        answer = next(reversed(list(probe.ledger.view.items))).tokens
+        answer = next(reversed(list(internals(probe).ledger.view.items))).tokens
         session.append({"role": "user", "content": "go"})
         session.record(_answered(tokens - answer))
         assert session.status().prompt == tokens
@@ -121,4 +122,6 @@ def compacted() -> Callable[[Session], Compaction]:
 @pytest.fixture
 def summaries() -> Callable[[Session], list[Summary]]:
     """The summaries that stand in a session's view, in order."""
-    return lambda session: [item for item in session.ledger.view.items if isinstance(item, Summary)]
+    return lambda session: [
+        item for item in internals(session).ledger.view.items if isinstance(item, Summary)
+    ]

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from lowwater.cli.app import app
 from lowwater.core.view import Summary
 from lowwater.errors import BadSetting
+from lowwater.session.internals import internals
 from lowwater.settings import CompressionSettings, Settings, ToolResultSettings
 from lowwater.settings.resolve import catalogue
 from lowwater.testing.fakes import ScriptedSummarizer
@@ -213,7 +214,7 @@ def test_b_at_200k_the_tail_is_20000(opened, loop) -> None:
     settings = Settings(compression=CompressionSettings(protect_last_n=1))
     session = opened(loop(80), policy="summary-only", window=200_000, settings=settings)
     assert session.compress() is not None
-    items = list(session.ledger.view.items)
+    items = list(internals(session).ledger.view.items)
     at = next(index for index, item in enumerate(items) if isinstance(item, Summary))
     group = sum(item.tokens for item in items[-2:])
     # Behind the summary stands the newest user message; alignment may have added the call before the first result.
@@ -238,7 +239,7 @@ def test_b_a_summary_is_at_most_5_percent_and_12000_and_at_least_2000(
 def test_b_a_summary_is_a_fifth_of_what_it_replaces(opened, loop, faithful, summaries) -> None:
     summarizer = ScriptedSummarizer(faithful)
     session = opened(loop(90), policy="summary-only", window=200_000, summarizer=summarizer)
-    originals = session.ledger.view.items
+    originals = internals(session).ledger.view.items
     session.compress()
     (summary,) = summaries(session)
     replaced = sum(originals[number - 1].tokens for number in summarizer.requests[0].numbers)

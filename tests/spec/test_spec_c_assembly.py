@@ -8,6 +8,7 @@ import pytest
 from lowwater.core.legality import STUB
 from lowwater.core.turns.arrival import NOTE
 from lowwater.core.view import Summary
+from lowwater.session.internals import internals
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import ScriptedSummarizer
 from lowwater.testing.legality import refusal_of
@@ -59,7 +60,7 @@ def test_c4_the_summary_takes_the_role_that_keeps_alternating(opened, faithful, 
     )
     session.compress()
     after = session.view()
-    at = next(at for at, item in enumerate(session.ledger.view.items) if isinstance(item, Summary))
+    at = next(at for at, item in enumerate(internals(session).ledger.view.items) if isinstance(item, Summary))
     assert after[at]["role"] == role
     roles = [message["role"] for message in after[1:]]
     assert all(one != other for one, other in pairwise(roles))
@@ -125,7 +126,7 @@ def test_c_without_one_the_newest_user_message_is_repeated_and_the_task_still_ru
     )
     session = opened(loop(60, script=script), policy="summary-only")
     session.compress()
-    items = list(session.ledger.view.items)
+    items = list(internals(session).ledger.view.items)
     at = next(at for at, item in enumerate(items) if isinstance(item, Summary))
     assert items[at + 1].message.text == "Now that."
     shown = session.view()[at]

@@ -9,6 +9,7 @@ from lowwater.core.messages import texts_of
 from lowwater.core.summary.template import PROGRESS, Section
 from lowwater.core.summary.transcript import transcript_for
 from lowwater.core.view import Edited, Summary
+from lowwater.session.internals import internals
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import ScriptedSummarizer, WordTokenizer
 from lowwater.testing.views import Script
@@ -18,7 +19,7 @@ SMALL = 24_000
 
 
 def changed(session: Any) -> list[int]:
-    return [at for at, item in enumerate(session.ledger.view.items) if isinstance(item, Edited)]
+    return [at for at, item in enumerate(internals(session).ledger.view.items) if isinstance(item, Edited)]
 
 
 # 1. Elide old tool results
@@ -66,7 +67,7 @@ def summarised(
     """Return a conversation before and after a summary by hand, and where that stands."""
     session = opened(script, policy="summary-only", summarizer=ScriptedSummarizer(faithful), **options)
     session.compress()
-    items = list(session.ledger.view.items)
+    items = list(internals(session).ledger.view.items)
     return session.history(), session.view(), next(at for at, i in enumerate(items) if isinstance(i, Summary))
 
 
@@ -88,7 +89,7 @@ def test_c2_a_system_prompt_beside_the_messages_counts_as_the_first(opened, loop
     script = loop(60, script=Script("anthropic").user("Go.").says("Gone.").user("Now for real."))
     session.sync_messages([json.loads(m.wire.raw) for m in script.messages() if m.wire], system="Be brief.")
     session.compress()
-    items = list(session.ledger.view.items)
+    items = list(internals(session).ledger.view.items)
     assert isinstance(items[2], Summary), "system prompt and first exchange"
 
 
@@ -109,7 +110,7 @@ def test_c2_the_tails_budget_is_a_share_of_the_threshold(opened, loop, faithful,
         loop(80), policy="summary-only", settings=settings, summarizer=ScriptedSummarizer(faithful)
     )
     session.compress()
-    items = list(session.ledger.view.items)
+    items = list(internals(session).ledger.view.items)
     at = next(at for at, item in enumerate(items) if isinstance(item, Summary))
     paid = sum(item.tokens for item in items[at + 3 :])  # without the call that alignment may have added
     assert tokens - 1_200 < paid <= tokens

@@ -8,6 +8,7 @@ from lowwater.core.decisions import Compact
 from lowwater.core.mechanisms.mechanism import find_zones
 from lowwater.core.policies.safety_rules import decide
 from lowwater.core.view import Edited
+from lowwater.session.internals import internals
 from lowwater.settings import CompressionSettings, Settings, ToolResultSettings
 from lowwater.testing.decision_contexts import example_context, offer
 from lowwater.testing.fakes import ScriptedSummarizer
@@ -18,7 +19,7 @@ PLAIN = ToolResultSettings(digest_ratio=0.0)
 
 
 def changed(session: Any) -> set[int]:
-    return {at for at, item in enumerate(session.ledger.view.items) if isinstance(item, Edited)}
+    return {at for at, item in enumerate(internals(session).ledger.view.items) if isinstance(item, Edited)}
 
 
 # What is protected
@@ -43,7 +44,7 @@ def test_d_the_newest_tool_output_before_the_tail_is_protected_by_context(
     session = opened(loop(steps, lines=90), policy="prune-naive", window=window, settings=settings)
     limits = example_context(1, context=window, compression=compression).limits
     reported(session, limits.threshold)
-    before = list(session.ledger.view.items)
+    before = list(internals(session).ledger.view.items)
     session.prepare()
     zones = find_zones(before, first=3, last=20, tail_tokens=limits.tail)
     results = [at for at in zones.middle if before[at].message.results]
@@ -56,7 +57,7 @@ def test_d_the_newest_tool_output_before_the_tail_is_protected_by_context(
 
 def test_d_the_tail_itself_is_excluded(opened, loop) -> None:
     session = opened(loop(58, lines=90), policy="prune-naive")
-    before = list(session.ledger.view.items)
+    before = list(internals(session).ledger.view.items)
     session.prepare()
     kept = sum(
         item.tokens for at, item in enumerate(before) if item.message.results and at not in changed(session)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from lowwater import simple_payback
+from lowwater.session.internals import internals
 from lowwater.settings import LeafSettings, Settings
 from lowwater.testing.fakes import ScriptedSummarizer
 
@@ -14,7 +15,7 @@ CHUNKS = Settings(leaf=LeafSettings(leaf_chunk_tokens=3_000, leaf_target_tokens=
 def test_e_a_leaf_pass_makes_one_summary_of_the_oldest_raw_chunk(opened, loop, faithful, summaries) -> None:
     summarizer = ScriptedSummarizer(faithful)
     session = opened(loop(40), policy="guarded", window=34_000, settings=CHUNKS, summarizer=summarizer)
-    before = list(session.ledger.view.items)
+    before = list(internals(session).ledger.view.items)
     session.prepare()
     assert session.decision.because.code == "leaf-pressure"
     (request,), (summary,) = summarizer.requests, summaries(session)

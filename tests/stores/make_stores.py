@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lowwater import Lowwater, Session, Settings, SummaryRequest, Written
+from lowwater.session.internals import internals
 from lowwater.testing.fakes import ScriptedClock
 from lowwater.testing.postgres import postgres_server
 
@@ -71,7 +72,7 @@ def answered(session: Session, clock: ScriptedClock, message: dict[str, Any]) ->
     """Prepare a call and record its answer, billed as expected."""
     clock.advance(30)
     session.prepare()
-    billed = session.expected_usage()
+    billed = internals(session).expected_usage
     usage = {
         "prompt_tokens": billed.prompt,
         "completion_tokens": 20,
@@ -144,7 +145,7 @@ def next_decision(lowwater: Lowwater, clock: ScriptedClock, name: str) -> list[d
         request = session.prepare()
         decision = session.decision
         assert decision is not None
-        billed = session.expected_usage()
+        billed = internals(session).expected_usage
         found.append(
             {
                 "request": digest(request.messages),

@@ -11,6 +11,7 @@ from lowwater.adapters.models import load_registry
 from lowwater.core.costs.prices import cost_of
 from lowwater.core.formats.usage import decode_anthropic_report
 from lowwater.core.view import Summary
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.summarizers.model import AsyncModelSummarizer
 from lowwater.testing.invariants import Protected, Watch, check_newest_user, check_nothing_lost, check_pairs
@@ -52,15 +53,15 @@ def talk(provider: Provider) -> Talk:
 
 
 def thinking_in(talk: Talk) -> int:
-    return sum(len(item.message.thinking) for item in talk.session.ledger.view.items)
+    return sum(len(item.message.thinking) for item in internals(talk.session).ledger.view.items)
 
 
 def test_the_block_stands_first_and_stays_byte_for_byte(talk: Talk) -> None:
     whole = list(talk.session.history())
     watch = Watch(Protected(first=3, last=6))
-    watch.see(talk.session.ledger, talk.prepared().messages)
+    watch.see(internals(talk.session).ledger, talk.prepared().messages)
     event = talk.session.compress()
-    watch.see(talk.session.ledger, talk.session.ledger.view.messages)
+    watch.see(internals(talk.session).ledger, internals(talk.session).ledger.view.messages)
     assert event is not None
     assert "native" in event.mechanisms
     assert event.after < event.before / 2
@@ -76,8 +77,8 @@ def test_the_block_stands_first_and_stays_byte_for_byte(talk: Talk) -> None:
     assert list(blocks[0]) == ["type", "content", "signature"]
     assert blocks[0]["content"] == summary_of(asked)
     assert talk.session.history()[: len(whole)] == whole
-    check_nothing_lost(talk.session.ledger)
-    check_newest_user(talk.session.ledger)
+    check_nothing_lost(internals(talk.session).ledger)
+    check_newest_user(internals(talk.session).ledger)
 
 
 def test_the_request_for_it_is_the_beginning_of_the_conversation_and_read_from_the_cache(talk: Talk) -> None:
@@ -108,7 +109,7 @@ def test_the_request_for_it_is_the_beginning_of_the_conversation_and_read_from_t
     )
     assert asked["compaction"]["type"] == "summarize"
     assert "Do not call any tool" in asked["compaction"]["instructions"]
-    kept = talk.session.ledger.view.items[1:]
+    kept = internals(talk.session).ledger.view.items[1:]
     assert kept[0].message.role != asked["messages"][-1]["role"]
 
 
@@ -156,7 +157,7 @@ def test_what_it_stands_for_can_be_recalled(talk: Talk) -> None:
     talk.session.compress()
     found = talk.session.recall("src/question_3/part_77.py")
     assert any("src/question_3/part_77.py" in each.text for each in found)
-    first = talk.session.ledger.view.items[0]
+    first = internals(talk.session).ledger.view.items[0]
     assert isinstance(first, Summary)
     assert first.sources[0].first == 1
     assert talk.session.diff("before-compaction-1")
@@ -252,9 +253,9 @@ def test_in_a_tool_loop_the_users_task_stands_behind_the_block() -> None:
         event = talk.session.compress()
         assert event is not None
         assert "native" in event.mechanisms
-        items = talk.session.ledger.view.items
+        items = internals(talk.session).ledger.view.items
         assert items[1].message.text == "question 1"
-        check_newest_user(talk.session.ledger)
+        check_newest_user(internals(talk.session).ledger)
         talk.call()
         assert not looping.refusals, "what was thought behind the task said twice was taken out"
 
@@ -265,10 +266,10 @@ def test_in_a_tool_loop_the_users_task_stands_behind_the_block() -> None:
 def test_thinking_in_the_tail_stays_behind_a_block(model: str, provider: Provider) -> None:
     talk = Talk(provider, model=model)
     talk.ask_all(0, 20)
-    tail = [item.message for item in talk.session.ledger.view.items[-12:]]
+    tail = [item.message for item in internals(talk.session).ledger.view.items[-12:]]
     talk.session.compress()
     assert talk.compactions
-    now = [item.message for item in talk.session.ledger.view.items[-12:]]
+    now = [item.message for item in internals(talk.session).ledger.view.items[-12:]]
     assert all(new is old for new, old in zip(now, tail, strict=True))
     assert sum(len(message.thinking) for message in now) > 3
     answer = talk.ask("And now?")
@@ -308,7 +309,7 @@ def test_without_either_it_is_stripped(provider: Provider) -> None:
     talk = Talk(provider, native=False, thinking={"type": "enabled", "budget_tokens": 1_024}, bound="drop")
     talk.ask_all(0, 20)
     talk.session.compress()
-    head = [item.message for item in talk.session.ledger.view.items[:3]]
+    head = [item.message for item in internals(talk.session).ledger.view.items[:3]]
     assert thinking_in(talk) == sum(len(message.thinking) for message in head)
     answer = talk.ask("And now?")
     assert not provider.refusals
@@ -328,7 +329,7 @@ def test_a_model_that_cannot_read_the_block_is_told_what_it_says(talk: Talk, mod
     assert first.role == "user"
     assert b"compaction" not in json.dumps(request.as_anthropic()["messages"]).encode()
     check_pairs(request.messages)
-    check_nothing_lost(talk.session.ledger)
+    check_nothing_lost(internals(talk.session).ledger)
 
 
 def test_a_switch_between_models_that_read_it_keeps_it(talk: Talk) -> None:

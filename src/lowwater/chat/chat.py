@@ -12,6 +12,7 @@ from lowwater.chat.tools import Memory, Tool, Toolbox, Workspace, read_file, sea
 from lowwater.core.limits import UsageWarning
 from lowwater.errors import AnswerFailed, BadInput, PromptTooLong
 from lowwater.protocols import Sink, Store
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.settings import Settings
@@ -97,12 +98,12 @@ class Chat:
         """
         if not self.session.about.title:
             source = "" if self.session.status().history else _SOURCE
-            self.session.describe(title=" ".join(text.split())[:_TITLE_LENGTH], source=source)
-        ledger = self.session.ledger
+            internals(self.session).describe(title=" ".join(text.split())[:_TITLE_LENGTH], source=source)
+        ledger = internals(self.session).ledger
         try:
             self.agent.take_turn(text)
         except PromptTooLong as refused:
-            if len(self.session.ledger.messages) != len(ledger.messages) + 1:
+            if len(internals(self.session).ledger.messages) != len(ledger.messages) + 1:
                 raise
             self.session.rewind(len(ledger.entries), discard_later=True)
             raise AnswerFailed(f"{refused}: your message was removed again; say it in fewer words") from None
@@ -144,7 +145,10 @@ class Chat:
 
     def _on(self, session: Session, upstream: Upstream) -> Session:
         """Return a session switched to the current model, with the context length that the user gave for it."""
-        if session.route.model != upstream.model or session.route.base_url != upstream.base_url:
+        if (
+            internals(session).route.model != upstream.model
+            or internals(session).route.base_url != upstream.base_url
+        ):
             session.use(upstream.model, base_url=upstream.base_url)
         if self._context_length is not None and upstream.model == self._first.model:
             session.learn_context_length(self._context_length)
@@ -152,7 +156,11 @@ class Chat:
 
     def _system(self, session: Session) -> str | None:
         """Return the system prompt for a new session; None for a resumed one, which keeps its own and so its cache."""
-        return None if session.ledger.view.system else instructions(self._directory, self._memory.notes)
+        return (
+            None
+            if internals(session).ledger.view.system
+            else instructions(self._directory, self._memory.notes)
+        )
 
     def _save(self) -> None:
         try:

@@ -18,6 +18,7 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.formats.codec import decode_response
 from lowwater.core.messages import ToolCall
 from lowwater.errors import AnswerFailed, PromptTooLong
+from lowwater.session.internals import internals
 from lowwater.session.request import PreparedRequest
 from lowwater.session.session import Session
 
@@ -95,7 +96,7 @@ class Agent:
     def _prepare_smaller(self, refused: PreparedRequest, limit: int | None) -> PreparedRequest:
         """Return a request smaller than the one refused: by the limit learned from the refusal, or else by a forced compaction."""
         if limit is not None:
-            self.session.learn_prompt_limit(limit)
+            internals(self.session).learn_prompt_limit(limit)
         request = self._prepare()
         if request.tokens < refused.tokens:
             return request
@@ -117,7 +118,7 @@ class Agent:
 
     def _partial_answer(self, failed: AnswerFailed) -> bytes:
         """Return what came of an answer that broke off; without reported usage, the expected usage is recorded."""
-        reported = failed.usage if isinstance(failed.usage, Usage) else self.session.expected_usage()
+        reported = failed.usage if isinstance(failed.usage, Usage) else internals(self.session).expected_usage
         output = max(reported.output, len(failed.text) // _CHARACTERS_PER_TOKEN)
         text, usage = f"{failed.text.rstrip()} […]", replace(reported, output=output)
         return text_answer(text, usage, self.upstream.format, model=self.upstream.model)

@@ -54,6 +54,7 @@ from lowwater.errors import BadInput, LowwaterError, UnknownFormat
 from lowwater.observe.sinks import CallbackSink
 from lowwater.protocols import Store
 from lowwater.session.factories import FORGETFUL, VARIABLE, counter_for, default_address, default_path
+from lowwater.session.internals import internals
 from lowwater.session.session import Session
 from lowwater.session.status import Status
 from lowwater.settings import Settings, WarningLevels
@@ -635,7 +636,7 @@ def _status_page(session: Session, store: Store) -> Page:
     shown = SessionFigures(
         account=accounts[0],
         status=session.status(),
-        model=registry.find(session.route.model),
+        model=registry.find(internals(session).route.model),
         efficiency=efficiency(accounts, registry),
         cadence=cadence(accounts),
     )
@@ -644,8 +645,8 @@ def _status_page(session: Session, store: Store) -> Page:
 
 def _context_page(session: Session) -> Page:
     """Yield a bar of what fills the window, with a legend; sizes are in the model's own tokens."""
-    view, scale = session.ledger.view, session.scale
-    tokenizer = counter_for(session.route.model)
+    view, scale = internals(session).ledger.view, internals(session).scale
+    tokenizer = counter_for(internals(session).route.model)
     messages = view.messages
     filled = contents(
         messages,
@@ -656,7 +657,8 @@ def _context_page(session: Session) -> Page:
     window = session.status().context
     title = f"{filled.tokens:,} tokens in {counted(filled.messages, 'message')}"
     yield Text(
-        f"{title} · {filled.tokens / window:.0%} of the {window:,} of {session.route.model}", style="bold"
+        f"{title} · {filled.tokens / window:.0%} of the {window:,} of {internals(session).route.model}",
+        style="bold",
     )
     yield from draw_contents(filled, window, min(page_width(), 100))
 
@@ -732,10 +734,10 @@ def _rewind(session: Session, to: str) -> Page:
             )
         to = own[-1]
     place = checkpoint_named(session, to)
-    before = session.ledger.view
+    before = internals(session).ledger.view
     session.rewind(place.position)
     yield Text.assemble("Rewound to ", (on_one_line(place.name, 200), "bold"))
-    yield from difference_lines(difference(before, session.ledger.view))
+    yield from difference_lines(difference(before, internals(session).ledger.view))
     yield Text(f"/rewind {session.checkpoints()[-1].name} takes it back.", style="bright_black")
 
 
@@ -744,7 +746,7 @@ def _recall(session: Session, wanted: str) -> Page:
     if not wanted:
         raise BadInput("there is nothing to look for: /recall WORDS, or a handle such as /recall lw:12")
     is_handle = names_messages(wanted)
-    if is_handle and message_count(read_handle(wanted, of=len(session.ledger.messages))) > 1:
+    if is_handle and message_count(read_handle(wanted, of=len(internals(session).ledger.messages))) > 1:
         yield from expansion_page(session.expand(wanted), (), width=page_width(), left=0)
         return
     found = [FoundMessage(session=session.name, recalled=each) for each in session.recall(wanted)]

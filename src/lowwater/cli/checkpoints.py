@@ -24,6 +24,7 @@ from lowwater.cli.wording import ago, moment, on_one_line
 from lowwater.core.turns.rewind import Checkpoint
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput
+from lowwater.session.internals import internals
 from lowwater.session.session import Session
 
 
@@ -70,7 +71,7 @@ def checkpoint_named(session: Session, wanted: str) -> Checkpoint:
 
 def checkpoints_page(session: Session, found: Sequence[Checkpoint], width: int) -> Iterator[Text | Table]:
     """Yield a line for each checkpoint."""
-    now, view = time.time(), session.ledger.view
+    now, view = time.time(), internals(session).ledger.view
     said = f"{counted(len(found), 'checkpoint')}; the view now has {view.tokens:,} tokens in {len(view.items):,} messages"
     yield Text.assemble((on_one_line(session.name, 200), "bold"), f" · {said}")
     if not found:
@@ -103,6 +104,9 @@ def _said(session: Session, found: Sequence[Checkpoint]) -> dict[str, object]:
     ]
     return {
         "session": session.name,
-        "view": {"tokens": session.ledger.view.tokens, "messages": len(session.ledger.view.items)},
+        "view": {
+            "tokens": internals(session).ledger.view.tokens,
+            "messages": len(internals(session).ledger.view.items),
+        },
         "checkpoints": listed,
     }

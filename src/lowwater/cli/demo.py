@@ -32,6 +32,7 @@ from lowwater.logs.recording import Recording
 from lowwater.protocols import Tokenizer
 from lowwater.session.dependencies import ManualClock
 from lowwater.session.factories import FORGETFUL, counter_for
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.request import PreparedRequest
 from lowwater.session.session import Session
@@ -118,7 +119,7 @@ class DemoRun(Struct, kw_only=True):
         request = self.session.prepare(system=system)
         self._look_for(exchange.names, request)
         output = len(msgspec.json.encode(exchange.answer)) // _CHARACTERS_PER_TOKEN
-        usage = replace(self.session.expected_usage(), output=output)
+        usage = replace(internals(self.session).expected_usage, output=output)
         self.session.record(as_message(exchange.answer, usage, self.session.status().model))
         return request.tokens
 

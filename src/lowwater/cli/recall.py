@@ -41,6 +41,7 @@ from lowwater.core.stored import Hit
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput, DamagedStore
 from lowwater.protocols import Store
+from lowwater.session.internals import internals
 from lowwater.session.session import Session
 
 _INDENT = (0, 0, 0, 4)
@@ -221,7 +222,10 @@ def recall(
             found = list(islice(_everywhere(opened, wanted, around, limit or _LIMIT), limit or _LIMIT))
         else:
             session = open_kept(opened, find_session(opened, name))
-            if is_handle and message_count(read_handle(wanted, of=len(session.ledger.messages))) > 1:
+            if (
+                is_handle
+                and message_count(read_handle(wanted, of=len(internals(session).ledger.messages))) > 1
+            ):
                 _print_range(session, wanted, limit, whole=expand, json=json)
                 return
             recalled = session.recall(wanted, limit=limit or _LIMIT, near=around)
@@ -256,7 +260,7 @@ def _only(hit: Hit, _words: str, _limit: int) -> Sequence[Hit]:
 def _ledger(store: Store, session: str) -> Ledger | None:
     """Return a session's ledger; if it cannot be read, report that on standard error and continue."""
     try:
-        return open_kept(store, find_session(store, session)).ledger
+        return internals(open_kept(store, find_session(store, session))).ledger
     except DamagedStore as error:
         say(f"warning: left out: {error}")
         return None

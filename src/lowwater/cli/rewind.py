@@ -24,6 +24,7 @@ from lowwater.cli.wording import on_one_line
 from lowwater.core.accounts.difference import Difference, difference
 from lowwater.core.entries import Rewound
 from lowwater.core.turns.rewind import Checkpoint
+from lowwater.session.internals import internals
 from lowwater.session.session import Session
 
 
@@ -77,7 +78,7 @@ def rewind(
 
 def _looked(session: Session, place: Checkpoint, *, discard_later: bool) -> Done:
     """Return what a rewind would change."""
-    ledger = session.ledger
+    ledger = internals(session).ledger
     entry = Rewound(at=time.time(), to=place.position, discard_later=discard_later)
     return Done(
         session=session.name,
@@ -91,7 +92,7 @@ def _looked(session: Session, place: Checkpoint, *, discard_later: bool) -> Done
 
 def _rewound(session: Session, place: Checkpoint, *, discard_later: bool, store: str) -> Done:
     """Rewind, and return what that changed."""
-    before = session.ledger
+    before = internals(session).ledger
     session.rewind(place.position, discard_later=discard_later)
     made = session.checkpoints()[-1]
     return Done(
@@ -99,7 +100,7 @@ def _rewound(session: Session, place: Checkpoint, *, discard_later: bool, store:
         to=place.name,
         discard_later=discard_later,
         is_dry_run=False,
-        changes=difference(before.view, session.ledger.view),
+        changes=difference(before.view, internals(session).ledger.view),
         undo=command_line(["rewind", session.name, made.name], store=store),
     )
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from msgspec import Struct
+from msgspec.structs import asdict
 from rich.console import Console, RenderableType
 from rich.measure import Measurement
 from rich.table import Table
@@ -46,6 +47,7 @@ from lowwater.core.stored import Account
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput
 from lowwater.protocols import Store
+from lowwater.session.internals import internals
 from lowwater.session.status import Status
 from lowwater.settings import Settings
 from lowwater.settings.resolve import Resolved
@@ -161,17 +163,21 @@ def _figures_of(store: Store, name: str | None, settings: Settings) -> SessionFi
     return SessionFigures(
         account=account,
         status=session.status(),
-        model=registry.find(session.route.model),
+        model=registry.find(internals(session).route.model),
         efficiency=efficiency([account], registry),
         cadence=cadence([account]),
     )
+
+
+_OF_THE_PROCESS = frozenset({"expected_usage"})
+"""What a status says about the call under way, which is none of this command's."""
 
 
 def _session_json(shown: SessionFigures) -> dict[str, object]:
     account, found = shown.account, shown.efficiency
     return {
         "session": account.session,
-        "status": shown.status,
+        "status": {key: value for key, value in asdict(shown.status).items() if key not in _OF_THE_PROCESS},
         "cost": found.total.cost,
         "untouched": found.total.untouched,
         "unpriced_turns": found.total.unpriced_turns,

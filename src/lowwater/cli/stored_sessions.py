@@ -22,6 +22,7 @@ from lowwater.core.stored import Account, Listed
 from lowwater.errors import BadInput, DamagedStore, LowwaterError
 from lowwater.protocols import Store
 from lowwater.session import factories
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.plugins import is_policy
 from lowwater.session.session import Session
@@ -142,7 +143,7 @@ def open_kept(store: Store, listed: Listed, settings: Settings | None = None) ->
     """Open a stored session as it was left: with its last model, and with its policy unless the settings choose another."""
     chosen, model = settings or Settings(), listed.model or DEFAULT_MODEL
     session = Lowwater(model=model, store=store, settings=chosen).session(listed.name, as_left=True)
-    left, is_set = session.last_policy, chosen.compression.policy != Settings().compression.policy
+    left, is_set = internals(session).last_policy, chosen.compression.policy != Settings().compression.policy
     if not left or is_set or left == chosen.compression.policy or not is_policy(left):
         return session
     return Lowwater(model=model, store=store, settings=chosen, policy=left).session(listed.name, as_left=True)

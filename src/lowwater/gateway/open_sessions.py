@@ -16,6 +16,7 @@ from lowwater.gateway.options import GatewayOptions, source_of
 from lowwater.gateway.session_lookup import LookupKey, SessionLookup, SessionMatch, chain_keys
 from lowwater.protocols import Clock, Sink, Store
 from lowwater.session.dependencies import SystemClock
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.repository import new_name
 from lowwater.session.session import Session
@@ -76,7 +77,7 @@ class OpenSessions:
         if match is None or match.kind != "same":
             return OpenedSession(session=self._create(match, lookup, key), is_new=True)
         session = self._open_fresh(match.session, key)
-        if session.route.model != model or session.route.base_url != base_url:
+        if internals(session).route.model != model or internals(session).route.base_url != base_url:
             session.use(model, base_url=base_url)
         return OpenedSession(session=session, is_new=False)
 
@@ -91,8 +92,8 @@ class OpenSessions:
 
     def has_moved_past(self, session: Session, keys: Sequence[bytes]) -> bool:
         """Return whether a session has a list with these keys, and more messages after it."""
-        numbers = branch_of(session.ledger)
-        return len(numbers) > len(keys) and _begins_with(session.ledger, numbers, keys)
+        numbers = branch_of(internals(session).ledger)
+        return len(numbers) > len(keys) and _begins_with(internals(session).ledger, numbers, keys)
 
     def record_fingerprint(self, lookup: LookupKey, session: Session, *further: bytes) -> None:
         """Record that a session was seen with this list; `further` are other keys that lead to it."""
@@ -114,7 +115,7 @@ class OpenSessions:
         match = self._lookup.find(lookup)
         if match is None or match.kind != "back":
             return match
-        ledger = self._open_fresh(match.session, key).ledger
+        ledger = internals(self._open_fresh(match.session, key)).ledger
         is_current = _begins_with(ledger, branch_of(ledger), lookup.keys[: match.length])
         return replace(match, kind="same" if is_current else "fork")
 
@@ -132,13 +133,13 @@ class OpenSessions:
         name = f"{new_name(self._clock.now())}{secrets.token_hex(8)}"
         session = self._open_session(name, key) if is_kept else self._load(name, key)
         if match is None:
-            session.begin(About(source=self._source(lookup)))
+            internals(session).begin(About(source=self._source(lookup)))
             return session
         parent = self._open_fresh(match.session, key)
-        session.begin(
+        internals(session).begin(
             About(source=self._source(lookup), parent=match.session),
             parent=parent,
-            upto=_entries_up_to(parent.ledger, lookup.keys[: match.length]),
+            upto=_entries_up_to(internals(parent).ledger, lookup.keys[: match.length]),
         )
         return session
 
@@ -169,7 +170,7 @@ class OpenSessions:
 
     def _update_size(self, name: str, session: Session) -> None:
         """Note a session's size, and drop the least recently used ones if there are too many sessions or messages."""
-        size = len(session.ledger.messages)
+        size = len(internals(session).ledger.messages)
         self._messages += size - self._sizes.get(name, 0)
         self._sizes[name] = size
         options = self._options

@@ -48,6 +48,7 @@ from lowwater.gateway.session_lookup import (
     side_summary_key,
     unanswered_key,
 )
+from lowwater.session.internals import internals
 from lowwater.session.request import PreparedRequest
 from lowwater.session.session import Session
 from lowwater.session.turn_input import TurnInput
@@ -155,14 +156,14 @@ class GatewayTurns:
         turn_input = DecodedInput(client_request=client_request, read=tuple(read))
         before_question = _before_question(read)
         if before_question:
-            request = session.uncompacted_request(turn_input)
+            request = internals(session).uncompacted_request(turn_input)
             body = outgoing_body(client_request, request, marking=self._options.marks)
             deferred = _write_of(session, turn_input, before_question)
         else:
-            offered = session.offer_turn(turn_input)
+            offered = internals(session).offer_turn(turn_input)
             request = offered.request
             body = outgoing_body(client_request, request, marking=self._options.marks)
-            deferred = DeferredWrite(partial(session.accept_turn, offered, body=body))
+            deferred = DeferredWrite(partial(internals(session).accept_turn, offered, body=body))
         self._remember_changed(lookup, request)
         return GatewayTurn(
             client_request=client_request,
@@ -197,10 +198,10 @@ class GatewayTurns:
             tokens = _limit_in(refusal, turn)
             if tokens is None:
                 return None
-            session.learn_prompt_limit(tokens)
+            internals(session).learn_prompt_limit(tokens)
         read, _ = self._read(client_request, turn.lookup.tenant)
         turn_input = DecodedInput(client_request=client_request, read=tuple(read))
-        offered = session.offer_turn(turn_input, fewer_images=fewer_images)
+        offered = internals(session).offer_turn(turn_input, fewer_images=fewer_images)
         body = outgoing_body(client_request, offered.request, marking=self._options.marks)
         if body == turn.body:
             return None
@@ -208,7 +209,7 @@ class GatewayTurns:
         if turn.key_before_question:
             deferred = _write_of(session, turn_input, _before_question(read))
         else:
-            deferred = DeferredWrite(partial(session.accept_turn, offered, body=body))
+            deferred = DeferredWrite(partial(internals(session).accept_turn, offered, body=body))
         return replace(turn, request=offered.request, body=body, deferred=deferred)
 
     def accept(self, turn: GatewayTurn) -> None:
@@ -225,9 +226,9 @@ class GatewayTurns:
         )
         turn_input = DecodedInput(client_request=client_request, read=tuple(read))
         request = (
-            session.uncompacted_request(turn_input)
+            internals(session).uncompacted_request(turn_input)
             if _before_question(read)
-            else session.preview_request(turn_input)
+            else internals(session).preview_request(turn_input)
         )
         return outgoing_body(client_request, request, marking=self._options.marks)
 
@@ -240,15 +241,15 @@ class GatewayTurns:
         stored = replace(turn_input, read=tuple(before_question)) if before_question else turn_input
         if not opened.is_new and self._sessions.has_moved_past(session, prefix_keys(stored.read)):
             # A later turn is stored already: bringing the older list now would rewind it.
-            session.record_side_call(answer)
+            internals(session).record_side_call(answer)
             return
         turn = GatewayTurn(
             client_request=client_request,
             lookup=lookup,
             session=session,
-            request=session.uncompacted_request(turn_input),
+            request=internals(session).uncompacted_request(turn_input),
             body=client_request.body,
-            deferred=DeferredWrite(partial(session.sync_turn_input, stored)),
+            deferred=DeferredWrite(partial(internals(session).sync_turn_input, stored)),
             is_new=opened.is_new,
             key_before_question=prefix_keys(before_question)[-1] if before_question else b"",
         )
@@ -282,7 +283,7 @@ class GatewayTurns:
         if answer is not None and turn.has_inline_conversation:
             self._sessions.record_summary(turn.lookup, line_keys(message.text))
         if answer is not None and turn.key_before_question:
-            turn.session.record_side_call(answer, others=others)
+            internals(turn.session).record_side_call(answer, others=others)
         elif answer is not None:
             turn.session.record(answer, others=others)
 
@@ -331,7 +332,9 @@ def _write_of(
     session: Session, turn_input: DecodedInput, before_question: Sequence[ReadMessage]
 ) -> DeferredWrite:
     """Return the write for a list that ends with the client's question for a summary: everything but the question."""
-    return DeferredWrite(partial(session.sync_turn_input, replace(turn_input, read=tuple(before_question))))
+    return DeferredWrite(
+        partial(internals(session).sync_turn_input, replace(turn_input, read=tuple(before_question)))
+    )
 
 
 def _limit_in(refusal: str, turn: GatewayTurn) -> int | None:

@@ -22,6 +22,7 @@ from lowwater.core.reconcile import branch_of
 from lowwater.core.strict_json import read_fields, write_json, write_object
 from lowwater.core.view import Edited, Summary, items_shown
 from lowwater.errors import BadInput, BadSetting
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.request import PreparedRequest
 from lowwater.session.session import Session
@@ -83,15 +84,15 @@ class FrameworkSessions:
         """Return the session with this name, with the framework set as its source."""
         session = self.lowwater.session(name)
         if session.about.source != self._source:
-            session.describe(source=self._source)
+            internals(session).describe(source=self._source)
         return session
 
     def session_for_model(self, name: str, model: str) -> Session:
         """Return the session for a call of `model`; if that is empty, the session keeps its model."""
         session = self.session(name)
         if model:
-            known = self._models.setdefault(model, model if self._models else session.route.model)
-            if session.route.model != known:
+            known = self._models.setdefault(model, model if self._models else internals(session).route.model)
+            if internals(session).route.model != known:
                 session.use(known)
         return session
 
@@ -143,10 +144,10 @@ def image_from_url(url: str) -> Image:
 
 def session_format(session: Session) -> Format:
     """Return the format of a session's messages: the one it began with, or else its model's own."""
-    for item in session.ledger.view.items:
+    for item in internals(session).ledger.view.items:
         if item.message.wire is not None and item.message.wire.format in ("anthropic", "openai_chat"):
             return item.message.wire.format
-    found = load_registry().find(session.route.model)
+    found = load_registry().find(internals(session).route.model)
     return "anthropic" if found.provider == "anthropic" else "openai_chat"
 
 
@@ -299,7 +300,7 @@ def prepare_call(
     """Prepare a call: return what to send for a conversation, compacted only if that pays."""
     wires = encode_mapped(conversation, session_format(session))
     request = session.prepare(wires, starts_over=True, **_options(preamble))
-    return outgoing_request(request, session.ledger, conversation)
+    return outgoing_request(request, internals(session).ledger, conversation)
 
 
 async def aprepare_call(
@@ -308,7 +309,7 @@ async def aprepare_call(
     """Do what `prepare_call` does without blocking the event loop."""
     wires = encode_mapped(conversation, session_format(session))
     request = await session.aprepare(wires, starts_over=True, **_options(preamble))
-    return outgoing_request(request, session.ledger, conversation)
+    return outgoing_request(request, internals(session).ledger, conversation)
 
 
 def _options(preamble: RequestPreamble) -> dict[str, Any]:
@@ -349,7 +350,7 @@ def learn_limit(session: Session, error: Exception) -> bool:
     The context length is corrected; if the images were refused, older ones are dropped.
     """
     if refuses_images(str(error)):
-        return session.drop_images()
+        return internals(session).drop_images()
     believed = session.status().context
     try:
         return session.learn_context_length(error) < believed

@@ -3,17 +3,13 @@
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 from lowwater.core.ledger import Ledger
 from lowwater.core.legality import mend
 from lowwater.core.stored import About, Hit
 from lowwater.core.turns import rewind as rewinding
 from lowwater.core.turns.rewind import Checkpoint, position_of
-from lowwater.core.turns.state import State
 from lowwater.core.view import View, join_neighbours, neighbours_to_join
-from lowwater.session.dependencies import Dependencies
-from lowwater.session.repository import SharedState, StateChange, new_name
+from lowwater.session.internals import SessionInternals
 from lowwater.session.turn_input import require_count, require_place, require_text, written_messages
 
 if TYPE_CHECKING:
@@ -26,9 +22,9 @@ if TYPE_CHECKING:
 class SessionHistory:
     """The part of `Session` that reads the ledger and changes the view without compacting it."""
 
-    def __init__(self, shared: SharedState, dependencies: Dependencies) -> None:
-        self._shared = shared
-        self._dependencies = dependencies
+    def __init__(self, internals: SessionInternals) -> None:
+        self._shared = internals.shared
+        self._dependencies = internals.dependencies
         # One object for all calls: answers to several calls in one message share the room that is left.
         self._recall_tools: RecallTools | None = None
         self._making_tools = Lock()
@@ -42,11 +38,6 @@ class SessionHistory:
     def about(self) -> About:
         """Title, source and lineage."""
         return self._shared.repository.about
-
-    @property
-    def ledger(self) -> Ledger:
-        """Everything that happened so far, as an immutable value."""
-        return self._shared.state.ledger
 
     def view(self, *, apart: bool = False) -> list[Any]:
         """Return what the model is shown now, as messages in the conversation's format.
@@ -69,26 +60,6 @@ class SessionHistory:
         If it was deleted, it starts over empty with `anew`; otherwise DeletedSession is raised.
         """
         self._shared.refresh(anew=anew)
-
-    def describe(self, *, title: str = "", source: str = "") -> None:
-        """Give the session a title or a source; an empty argument leaves the old value."""
-
-        def described(state: State) -> StateChange:
-            about = self._shared.repository.about
-            new = replace(about, title=title or about.title, source=source or about.source)
-            return StateChange(state=state, about=new)
-
-        if title or source:
-            self._shared.transact(described)
-
-    def split(self) -> str:
-        """End the session under its name and continue in a child that has all of it; return the child's name.
-
-        The child has this session as its parent and gets the next numbered title of the lineage.
-        """
-        child = new_name(self._at())
-        self._shared.split(child, self._at())
-        return child
 
     def checkpoints(self) -> list[Checkpoint]:
         """Return the positions the session can go back to, oldest first: before each compaction, and named ones."""
@@ -148,7 +119,7 @@ class SessionHistory:
 
         if self._recall_tools is None:
             made = RecallTools(
-                lambda: self.ledger,
+                lambda: self._shared.state.ledger,
                 tokenizer=self._shared.setup.tokenizer,
                 room=self._room,
                 search=self._search,

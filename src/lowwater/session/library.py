@@ -24,6 +24,7 @@ from lowwater.session.factories import (
     resolve_store,
     summarizers_for,
 )
+from lowwater.session.internals import internals
 from lowwater.session.plugins import mechanisms_of, policy_of
 from lowwater.session.repository import new_name
 from lowwater.session.session import Session
@@ -136,13 +137,13 @@ class Lowwater:
                 if not as_left:
                     if session.about.ended_at is not None:
                         session.refresh()
-                    if session.route != self._route:
+                    if internals(session).route != self._route:
                         session.use(self._route.model, base_url=self._route.base_url)
                 self._sessions[name] = session
-            if not source and not session.ledger.messages:
+            if not source and not internals(session).ledger.messages:
                 source = os.environ.get(SOURCE, "").strip()
             if title or source:
-                session.describe(title=title, source=source)
+                internals(session).describe(title=title, source=source)
             return session
 
     def release(self, name: str) -> None:

@@ -10,6 +10,7 @@ from lowwater.core.decisions import Decision
 from lowwater.core.events import Compaction
 from lowwater.core.policies.explanations import explain
 from lowwater.session.factories import FORGETFUL, Writer
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.settings import FallbackProvider, Settings
@@ -111,11 +112,11 @@ def _policy(settings: Settings | None) -> str:
 
 def _compressed(session: Session, messages: Sequence[object]) -> Compressed:
     event = session.last_compaction()
-    system = session.ledger.view.system
+    system = internals(session).ledger.view.system
     return Compressed(
         messages=session.view() if event else list(messages),
         event=event,
         decision=session.decision,
         system=msgspec.json.decode(system) if system else None,
-        scale=session.scale,
+        scale=internals(session).scale,
     )

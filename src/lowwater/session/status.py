@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from lowwater.core.api_calls import Usage
 from lowwater.core.cache.marks import CacheMarks
 from lowwater.core.limits import Level, Limits, level_of
 from lowwater.core.policies.policy import Policy
@@ -31,6 +32,8 @@ class Status(Struct, frozen=True, kw_only=True):
     last_mode: str
     caching: str
     totals: Totals
+    expected_usage: Usage = Usage()
+    """What the provider should bill for the input of the request prepared last; zero before the first."""
     acts_at: str = "threshold"
     """What the size in `threshold` is called: the threshold, the budget's threshold, the hygiene limit, the ceiling, the wall."""
 
@@ -94,4 +97,5 @@ def status_of(
         last_mode=state.last_compaction.mode if state.last_compaction else "",
         caching=f"on, {marks.ttl}" if marks else automatic,
         totals=state.totals,
+        expected_usage=state.call.expected if state.call else Usage(),
     )

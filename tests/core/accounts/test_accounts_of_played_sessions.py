@@ -15,6 +15,7 @@ from lowwater.core.events import Compaction
 from lowwater.core.formats.codec import as_message
 from lowwater.core.stored import Account
 from lowwater.observe.prometheus import PrometheusSink
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, OutputSettings, Settings
@@ -63,7 +64,7 @@ class Agent:
             self.clock.advance(10.0)
             self.session.append(exchange.new)
             self.session.prepare(system=self.system)
-            usage = replace(self.session.expected_usage(), output=100)
+            usage = replace(internals(self.session).expected_usage, output=100)
             self.session.record(as_message(exchange.answer["content"], usage, MODEL))
         self.left = self.left[turns:] if turns is not None else []
         account = self.library.store.accounts(["s"])[0]

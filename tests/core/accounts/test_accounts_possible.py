@@ -15,6 +15,7 @@ from lowwater.core.events import Compaction
 from lowwater.core.formats.codec import as_message
 from lowwater.core.stored import Account
 from lowwater.core.summary.request import Written
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import ScriptedClock, ScriptedSummarizer
@@ -50,7 +51,7 @@ def play(
         request = session.prepare(system="Be exact.")
         prompt = max(1, round(share * request.tokens))
         half = Usage(cache_read=prompt // 2, cache_write=prompt - prompt // 2, output=50)
-        session.record(as_message([call], half, session.route.model))
+        session.record(as_message([call], half, internals(session).route.model))
         session.append(
             {
                 "role": "user",
@@ -59,7 +60,7 @@ def play(
         )
         prompt = max(1, round(share * session.prepare(system="Be exact.").tokens))
         half = Usage(cache_read=prompt // 2, cache_write=prompt - prompt // 2, output=50)
-        session.record(as_message([{"type": "text", "text": "Seen."}], half, session.route.model))
+        session.record(as_message([{"type": "text", "text": "Seen."}], half, internals(session).route.model))
         if then in ("compress", "both"):
             session.compress()
         if then in ("use", "both"):

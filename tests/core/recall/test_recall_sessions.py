@@ -15,6 +15,7 @@ from lowwater.core.recall.expand import expand
 from lowwater.core.recall.recalled import ExpansionLine, recalled_text
 from lowwater.core.recall.search import recall, recall_room
 from lowwater.core.view import Summary
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.recall_tools import RecallTools
 from lowwater.session.session import Session
@@ -52,7 +53,7 @@ def play(policy: str, target: int = 40_000, sink: RecordingSink | None = None) -
 
 @pytest.fixture(scope="module", params=["guarded", "runway", "rent-or-buy"])
 def ledger(request) -> Ledger:
-    return play(request.param).ledger
+    return internals(play(request.param)).ledger
 
 
 def leaves(ledger: Ledger, child: ExpansionLine) -> Iterator[int]:
@@ -78,7 +79,7 @@ def test_every_original_can_be_had_back_from_what_the_view_shows(ledger) -> None
 
 
 def test_a_full_sweep_makes_levels_that_can_be_walked() -> None:
-    ledger = play("guarded", 120_000).ledger
+    ledger = internals(play("guarded", 120_000)).ledger
     depths = {item.depth for item in ledger.view.items if isinstance(item, Summary)}
     assert max(depths) > 1
     deepest = max(
@@ -104,11 +105,11 @@ def test_a_model_that_recalls_all_the_time_never_overflows_its_window() -> None:
     sink, given = RecordingSink(), list[str]()
     session = play("runway", 40_000, sink)
     before = len(sink.compactions)
-    vocabulary = tokenizer_for(session.ledger.vocabulary)
+    vocabulary = tokenizer_for(internals(session).ledger.vocabulary)
     limits = derive_limits(CONTEXT, CompressionSettings())
     tools = session.recall_tools()
     session.append({"role": "user", "content": "Read everything again."})
-    largest = max(range(1, 90), key=lambda number: session.ledger.messages[number - 1].tokens)
+    largest = max(range(1, 90), key=lambda number: internals(session).ledger.messages[number - 1].tokens)
     for turn in range(30):
         ids = [f"again_{turn}_{call}" for call in range(3)]
         asked = json.dumps({"handle": f"lw:{largest}" if turn % 2 else "lw:1-90", "around": "e"})

@@ -9,6 +9,7 @@ from lowwater.core.mechanisms.edits import newest_user, turn_start
 from lowwater.core.messages import Message, Text, ToolResult
 from lowwater.core.summary.activity import own_words
 from lowwater.core.view import Original, Summary
+from lowwater.session.internals import internals
 
 REMINDER = (
     "<system-reminder>\nThe task tools have not been used recently. Never mention this.\n</system-reminder>"
@@ -123,7 +124,7 @@ def test_no_reminder_is_quoted_as_what_was_asked():
     session = Lowwater(model="claude-opus-5-5", store="memory:").session("live")
     session.append(claude_code_talk())
     assert session.compress() is not None
-    items = session.ledger.view.items
+    items = internals(session).ledger.view.items
     summary = next(item.message.text for item in items if isinstance(item, Summary))
     assert NEWEST in summary
     assert not [words for words in ("task tools", "Never mention", "Background command") if words in summary]

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from lowwater.core.messages import Format
 from lowwater.core.policies.registry import policy_named
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.request import PreparedRequest
 from lowwater.session.session import Session
@@ -85,7 +86,7 @@ class Play:
         for exchange in exchanges(conversation.messages):
             self.session.append(exchange.new)
             request = self.session.prepare(system=conversation.system, tools=conversation.tools)
-            self.watch.see(self.session.ledger, request.messages)
+            self.watch.see(internals(self.session).ledger, request.messages)
             if check_all or self.watch.compactions > compacted:
                 refused = refusal(request, conversation.format)
                 assert refused is None, refused

@@ -9,6 +9,7 @@ from lowwater.core.events import Compaction
 from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.core.tokens.estimate import CharacterTokenizer
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.request import PreparedRequest
 from lowwater.settings import CompressionSettings, OutputSettings, Settings
@@ -93,9 +94,11 @@ class Talk:
 
     def answer(self, request: PreparedRequest) -> PreparedRequest:
         """Record the answer to what was prepared."""
-        self.watch.see(self.session.ledger, request.messages)
+        self.watch.see(internals(self.session).ledger, request.messages)
         assert self._exchange.answer is not None
-        self.session.record(response(self._exchange.answer["content"], self.session.expected_usage()))
+        self.session.record(
+            response(self._exchange.answer["content"], internals(self.session).expected_usage)
+        )
         self.clock.advance(10)
         return request
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 from lowwater.core.events import Compaction
 from lowwater.core.limits import TURNS_BETWEEN
 from lowwater.core.view import Summary
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, OutputSettings, Settings
@@ -84,12 +85,12 @@ def play(
     before = 0
     for answer, new in turns:
         seen, skipped = len(sink.compactions), len(sink.skips)
-        scale = factor or session.prepare(system=system).tokens / session.ledger.view.total_tokens
+        scale = factor or session.prepare(system=system).tokens / internals(session).ledger.view.total_tokens
         added = round(scale * (_appended(session) - before))
         request = session.prepare(system=system)
-        watch.see(session.ledger, request.messages)
+        watch.see(internals(session).ledger, request.messages)
         modes = [event.mode for event in sink.compactions[seen:]]
-        tokens = round(factor * session.ledger.view.total_tokens) if factor else request.tokens
+        tokens = round(factor * internals(session).ledger.view.total_tokens) if factor else request.tokens
         sent.append(
             Sent(
                 tokens=tokens,
@@ -123,12 +124,12 @@ def _answered(answer: dict[str, Any], tokens: int, *, is_chat: bool) -> dict[str
 
 
 def _appended(session: Session) -> int:
-    return session.ledger.view.original_tokens
+    return internals(session).ledger.view.original_tokens
 
 
 def irreducible(session: Session) -> int:
     """Return what no compaction can remove: system prompt, tools, what users said, the newest answer and a line for each result."""
-    view = session.ledger.view
+    view = internals(session).ledger.view
     items = list(view.items)
     newest = max((at for at, item in enumerate(items) if item.message.role == "assistant"), default=0)
     tokens = view.preamble_tokens

@@ -13,6 +13,7 @@ import pytest
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.core.view import Summary
 from lowwater.errors import BadInput, SummaryFailed
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, PrivacySettings, Settings
@@ -303,14 +304,14 @@ def test_a_cancelled_turn_leaves_the_session_as_it_was() -> None:
         summarizer = AsyncScriptedSummarizer(refuse, gate=gate)
         opened = Opened(summarizer, deadline=30.0)
         session = opened.session
-        before = session.ledger
+        before = internals(session).ledger
         turn = asyncio.create_task(session.aprepare([*MESSAGES, *renamed(9)], system="Be brief."))
         while not summarizer.waiting:
             await asyncio.sleep(0)
         turn.cancel()
         with pytest.raises(asyncio.CancelledError):
             await turn
-        assert session.ledger is before
+        assert internals(session).ledger is before
         assert opened.sink.events == []
         assert session.decision is None
         gate.set()
@@ -354,7 +355,7 @@ def test_handles_that_a_summary_invents_never_go_out() -> None:
     (event,) = opened.sink.compactions
     assert event.summarizer == "inventive"
     sent = json.dumps(request.as_anthropic(), ensure_ascii=False)
-    (summary,) = [item for item in opened.session.ledger.view.items if isinstance(item, Summary)]
+    (summary,) = [item for item in internals(opened.session).ledger.view.items if isinstance(item, Summary)]
     assert (
         f"- see [no such message], [no such message] and lw:{summary.sources[-1].last}"
         in summary.message.text

@@ -8,6 +8,7 @@ import pytest
 
 from lowwater.core.formats.codec import decode_response
 from lowwater.core.strict_json import write_json
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
@@ -89,7 +90,7 @@ def test_an_answer_is_kept_whatever_its_usage_says(figure: Any, form: str, tmp_p
     session.prepare()
     session.record(responses[form])
     again = Lowwater(model=MODEL, store=store, clock=ScriptedClock()).session("kept")
-    assert [message.role for message in again.ledger.view.messages] == ["user", "assistant"]
+    assert [message.role for message in internals(again).ledger.view.messages] == ["user", "assistant"]
     assert again.status().totals.cost is None, "what nobody knows is not nothing"
 
 
@@ -117,5 +118,5 @@ def test_a_call_made_beside_the_conversation_is_not_believed_either() -> None:
     session.append({"role": "user", "content": "go"})
     session.prepare()
     before = session.status()
-    session.record_side_call(answer(1, {"input_tokens": 10**19, "output_tokens": 3}))
+    internals(session).record_side_call(answer(1, {"input_tokens": 10**19, "output_tokens": 3}))
     assert session.status().prompt == before.prompt

@@ -13,6 +13,7 @@ from lowwater.core.mechanisms.truncate import squeeze
 from lowwater.core.messages import Span
 from lowwater.core.summary.template import Section
 from lowwater.core.view import Item, Summary
+from lowwater.session.internals import internals
 from lowwater.testing.views import Script, making, size
 
 FORBIDDEN = "never delete the production database"
@@ -85,7 +86,7 @@ def test_thinking_behind_dropped_images_goes_with_them() -> None:
         messages.append({"role": "user", "content": [{"type": "text", "text": f"next {number}"}, picture()]})
     session = Lowwater(model="claude-opus-5-5", store="memory:").session()
     session.prepare(messages, thinking={"type": "adaptive"})
-    assert session.drop_images()
+    assert internals(session).drop_images()
     event = session.last_compaction()
     assert event is not None
     assert event.disturbed > 0

@@ -17,6 +17,7 @@ from lowwater.core.entries import Compacted
 from lowwater.core.messages import Format
 from lowwater.core.policies.registry import POLICIES
 from lowwater.core.view import Summary
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.request import PreparedRequest
 from lowwater.session.session import Session
@@ -162,7 +163,7 @@ class Client:
 
     def sends(self) -> None:
         request = self.session.prepare(self.list, tools=tools(self.format))
-        self.summaries += any(isinstance(item, Summary) for item in self.session.ledger.view.items)
+        self.summaries += any(isinstance(item, Summary) for item in internals(self.session).ledger.view.items)
         sent = written(request, self.format)
         assert doubled(sent) <= doubled(self.list), roles(sent)
         newest = next(
@@ -171,7 +172,7 @@ class Client:
         assert any(text == newest for message in sent for text in texts(message)), "the newest user message"
         body = {"model": MODELS[self.format], **request_fields(request, self.format)}
         assert refusal_of(body, self.format) is None
-        self.watch.see(self.session.ledger, request.messages)
+        self.watch.see(internals(self.session).ledger, request.messages)
 
 
 def request_fields(request: PreparedRequest, format: Format) -> dict[str, Any]:
@@ -258,7 +259,7 @@ def test_a_question_that_went_into_a_summary_is_shown_again_when_what_followed_i
     assert not any(text.startswith("question 3") for text in shown), "it went into the summary"
     del client.list[kept:]
     client.sends()
-    entries = client.session.ledger.entries
+    entries = internals(client.session).ledger.entries
     assert sum(isinstance(entry, Compacted) and entry.mechanisms == ("repeat",) for entry in entries) == 1
     client.list.append({"role": "assistant", "content": said("answer", 3, 20)})
     for number in range(6, 12):

@@ -11,6 +11,7 @@ from lowwater.core.entries import Compacted
 from lowwater.core.turns.candidates import suffices
 from lowwater.core.turns.decision_context import DecisionInputs
 from lowwater.errors import SummaryFailed
+from lowwater.session.internals import internals
 from lowwater.testing.decision_contexts import example_context, offer
 from lowwater.testing.fakes import Act, fail, grow, refuse, write
 from lowwater.testing.views import asked
@@ -19,11 +20,11 @@ from tests.core.turns.session_player import MODEL, NEAR, SPENT, WINDOW, Talk
 
 def test_prefetching_asks_once_and_changes_neither_ledger_nor_view() -> None:
     talk = Talk().turns(NEAR)
-    ledger, view = talk.session.ledger, talk.session.view()
+    ledger, view = internals(talk.session).ledger, talk.session.view()
     assert talk.session.prefetch_summary()
     assert talk.session.prefetch_summary(), "it is still ready"
     assert talk.asked == 1
-    assert talk.session.ledger is ledger
+    assert internals(talk.session).ledger is ledger
     assert talk.session.view() == view
 
 
@@ -60,7 +61,7 @@ def test_at_its_threshold_a_session_publishes_what_is_prefetched_and_asks_nobody
     (event,) = talk.sink.compactions
     assert (event.mode, event.summarizer, talk.asked) == ("summary", "model", 1)
     assert event.after < talk.session.status().threshold
-    entries = [entry for entry in talk.session.ledger.entries if isinstance(entry, Compacted)]
+    entries = [entry for entry in internals(talk.session).ledger.entries if isinstance(entry, Compacted)]
     assert len(entries) == 1, "summary and edits in one entry"
 
 
@@ -164,13 +165,13 @@ def test_a_focus_asks_for_another_summary() -> None:
 )
 def test_a_failing_summarizer_prefetches_nothing_loses_nothing_and_pauses(act: Act) -> None:
     talk = Talk(act).turns(NEAR)
-    ledger = talk.session.ledger
+    ledger = internals(talk.session).ledger
     assert not talk.session.prefetch_summary()
     tried = talk.asked
     assert tried > 0
     assert not talk.session.prefetch_summary(), "the summarizer cools down"
     assert talk.asked == tried
-    assert talk.session.ledger is ledger
+    assert internals(talk.session).ledger is ledger
     talk.clock.advance(61)
     talk.session.prefetch_summary()
     assert talk.asked > tried

@@ -3,6 +3,7 @@
 import pytest
 
 from lowwater.core.view import Edited
+from lowwater.session.internals import internals
 from tests.core.turns.session_player import NEAR, Talk, blocks_of, running, text_block
 
 
@@ -61,7 +62,7 @@ def test_it_is_not_stale_after_an_elision_inside_its_range() -> None:
     talk.until_compacted()
     (event,) = talk.sink.compactions
     assert event.mode == "prune"
-    edited = {item.number for item in talk.session.ledger.view.items if isinstance(item, Edited)}
+    edited = {item.number for item in internals(talk.session).ledger.view.items if isinstance(item, Edited)}
     assert edited & set(numbers)
     assert talk.session.prefetch_summary()
     assert talk.asked == 1

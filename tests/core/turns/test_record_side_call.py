@@ -5,6 +5,7 @@ from typing import Any
 from lowwater.adapters.models import load_registry
 from lowwater.core.accounts.payback import paybacks
 from lowwater.core.api_calls import Usage
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, Settings
@@ -45,12 +46,20 @@ def take_turn(session: Session, messages: list[Any], turn: int) -> None:
 def test_the_ledger_the_belief_and_what_was_learned_stay_as_they_are() -> None:
     session, messages = talking(MemoryStore(), 3)
     session.prepare(messages)
-    before, expected, scale = session.ledger, session.expected_usage(), session.scale
+    before, expected, scale = (
+        internals(session).ledger,
+        internals(session).expected_usage,
+        internals(session).scale,
+    )
     status = session.status()
-    session.record_side_call(SUMMARY, others=(Usage(uncached=70, output=5),))
+    internals(session).record_side_call(SUMMARY, others=(Usage(uncached=70, output=5),))
     after = session.status()
-    assert session.ledger is before
-    assert (session.expected_usage(), session.scale, after.prompt) == (expected, scale, status.prompt)
+    assert internals(session).ledger is before
+    assert (internals(session).expected_usage, internals(session).scale, after.prompt) == (
+        expected,
+        scale,
+        status.prompt,
+    )
     assert after.totals.turns == status.totals.turns + 1
     assert after.totals.prompt == status.totals.prompt + USED.prompt + 70
     assert after.totals.output == status.totals.output + USED.output + 5
@@ -61,7 +70,7 @@ def test_the_ledger_the_belief_and_what_was_learned_stay_as_they_are() -> None:
 def test_another_process_finds_it_in_the_accounts_and_in_the_status() -> None:
     store = MemoryStore()
     session, _ = talking(store, 2)
-    session.record_side_call(SUMMARY)
+    internals(session).record_side_call(SUMMARY)
     (account,) = store.accounts()
     assert (account.records[-1].usage, account.records[-1].expected) == (USED, None)
     again = Lowwater(model=MODEL, store=store).session("s").status()
@@ -74,7 +83,7 @@ def test_a_compaction_before_it_is_not_taken_for_undone() -> None:
     session, messages = talking(store)
     assert session.compress() is not None
     take_turn(session, messages, 12)
-    session.record_side_call(SUMMARY)
+    internals(session).record_side_call(SUMMARY)
     (account,) = store.accounts()
     *_, turn, beside = account.records
     assert beside.removed == turn.removed > 0

@@ -12,6 +12,7 @@ from lowwater.adapters.models import load_registry
 from lowwater.core.costs.prices import cost_of
 from lowwater.core.events import Compaction
 from lowwater.core.formats.codec import as_message
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.settings import CompressionSettings, Settings
@@ -57,7 +58,7 @@ def played(
         clock.advance(max(0.0, next(times) - clock.now()))
         session.append(new)
         session.prepare(system=json.loads(form.system), tools=json.loads(recorded.tools_json("anthropic")))
-        usage = replace(session.expected_usage(), output=len(raw) // 4)
+        usage = replace(internals(session).expected_usage, output=len(raw) // 4)
         cost += cost_of(usage, facts) or 0
         session.record(as_message(message["content"], usage, model))
         new = []
@@ -104,7 +105,7 @@ def test_after_a_pause_longer_than_the_cache_lives_a_prune_is_free() -> None:
         )
         session.prepare()
         call = {"type": "tool_use", "id": f"t{number}", "name": "bash", "input": {"command": f"run {number}"}}
-        session.record(as_message([call], session.expected_usage(), MODEL))
+        session.record(as_message([call], internals(session).expected_usage, MODEL))
         said = "\n".join(f"line {number} {line} of the output" for line in range(40))
         session.append(
             [
@@ -115,14 +116,16 @@ def test_after_a_pause_longer_than_the_cache_lives_a_prune_is_free() -> None:
             ]
         )
         session.prepare()
-        session.record(as_message([{"type": "text", "text": "done"}], session.expected_usage(), MODEL))
+        session.record(
+            as_message([{"type": "text", "text": "done"}], internals(session).expected_usage, MODEL)
+        )
     assert session.decision is not None
     assert session.decision.because.code != "free-now"
     clock.advance(301)
     session.append([{"role": "user", "content": "and now?"}])
     session.prepare()
     assert session.decision.because.code == "free-now"
-    assert session.expected_usage().cache_read == 0
+    assert internals(session).expected_usage.cache_read == 0
 
 
 def test_explain_prints_the_rent_the_price_and_what_would_have_to_change() -> None:
@@ -154,12 +157,12 @@ def test_the_users_ceiling_forces_a_compaction_before_the_rent_is_paid() -> None
 
 def test_a_reset_forgets_rent_and_cache_belief() -> None:
     session = played(coding(30)).session
-    assert session.expected_usage().cache_read == 0, "no call is under way"
+    assert internals(session).expected_usage.cache_read == 0, "no call is under way"
     session.reset()
     assert session.status().compaction_count == 0
     session.append([{"role": "user", "content": "again"}])
     session.prepare()
-    assert session.expected_usage().cache_read == 0, "nothing is known to be in the cache"
+    assert internals(session).expected_usage.cache_read == 0, "nothing is known to be in the cache"
 
 
 @pytest.mark.parametrize(

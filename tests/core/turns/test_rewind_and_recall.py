@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lowwater.errors import BadInput
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.testing.invariants import check_nothing_lost
@@ -38,7 +39,7 @@ def test_rewind_undoes_a_compaction_and_keeps_what_came_later(session: Session) 
     session.append(MORE)
     session.rewind("before-compaction-1")
     assert session.view() == [*MESSAGES, *MORE]
-    check_nothing_lost(session.ledger)
+    check_nothing_lost(internals(session).ledger)
 
 
 def test_rewind_goes_back_in_time_on_request(session: Session) -> None:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from lowwater.core.messages import Message
 from lowwater.core.policies.registry import POLICIES
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.testing.fakes import RecordingSink
@@ -106,7 +107,7 @@ def check(provider: Provider, told: Story, session: Session, sink: RecordingSink
     assert provider.refusals == ()
     assert len(provider.requests) == len(told.turns)
     assert sink.compactions
-    assert len(session.ledger.entries) > len(told.turns)
+    assert len(internals(session).ledger.entries) > len(told.turns)
 
 
 def anthropic_client(provider: Provider) -> anthropic.Anthropic:

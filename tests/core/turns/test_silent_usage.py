@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lowwater.core.turns.state import Ladder
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.fakes import RecordingSink, ScriptedClock, ScriptedSummarizer, write
@@ -70,7 +71,7 @@ def test_a_summary_on_the_cached_prefix_is_shown_what_the_same_call_brought() ->
     ).session()
     messages = long_talk()
     session.prepare([*messages[:60], {"role": "user", "content": "next"}])
-    usage = session.expected_usage()
+    usage = internals(session).expected_usage
     session.record(
         {
             "type": "message",

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from lowwater.core.events import TurnRecord
 from lowwater.observe.measures import THINKING_OFF, measured_turn
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.settings import OutputSettings, Settings
@@ -65,7 +66,7 @@ def test_after_a_compaction_none_stands_behind_the_change(session: Session, clau
     event = session.compress()
     assert event is not None
     ask(session, claude, "one more")
-    thoughts = [at for at, item in enumerate(session.ledger.view.items) if item.message.thinking]
+    thoughts = [at for at, item in enumerate(internals(session).ledger.view.items) if item.message.thinking]
     assert thoughts == [1, *thoughts[1:]], "what stands before the change keeps its thinking"
     assert len(thoughts) == 1 + 3, "behind it only what was thought since"
 
@@ -107,7 +108,7 @@ def test_a_change_of_system_or_tools_takes_all_thinking_away(
     )
     assert claude.refuses(request) == ""
     assert thinking_in(request) == 0
-    assert len(session.history()) == len(session.ledger.messages)
+    assert len(session.history()) == len(internals(session).ledger.messages)
 
 
 def test_a_compaction_under_another_model_in_between_counts_too(session: Session, claude: Any) -> None:

@@ -22,6 +22,7 @@ from lowwater.integrations.hermes.history import (
     sent_form,
     with_users_joined,
 )
+from lowwater.session.internals import internals
 from lowwater.session.session import Session
 
 NAME = "lowwater"
@@ -79,7 +80,7 @@ class LowwaterEngine(ContextEngine):  # type: ignore[misc]  # its types are Herm
             self._session = session = self._opening.open(self._name)
             self.threshold_tokens = session.status().threshold
             if self._histories.are_new:
-                self._histories.resume(session.ledger, session.view(apart=True), session.history())
+                self._histories.resume(internals(session).ledger, session.view(apart=True), session.history())
         return self._session
 
     def update_model(  # noqa: PLR0917 - Hermes' signature
@@ -174,7 +175,7 @@ class LowwaterEngine(ContextEngine):  # type: ignore[misc]  # its types are Herm
         session = self._sync(messages)
         if force or not was_behind:
             session.compress(focus or None)
-        shown = self._histories.publish(session.ledger, session.view(apart=True))
+        shown = self._histories.publish(internals(session).ledger, session.view(apart=True))
         keys = keys_of(sent_form(message) for message in messages)
         if shown is None or keys_of(shown) == keys:
             return messages

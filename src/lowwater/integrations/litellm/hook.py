@@ -15,6 +15,7 @@ from lowwater.core.messages import Format
 from lowwater.errors import BadInput, LowwaterError
 from lowwater.integrations.framework import LruCache
 from lowwater.integrations.litellm.messages import Json, StreamListener, answer_of, name_of
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 
@@ -51,7 +52,7 @@ class LowwaterHook(CustomLogger):  # type: ignore[misc]  # its types are LiteLLM
         if self._lowwater is None:
             self._lowwater = Lowwater(model=model)
         session = self._lowwater.session(name, source="litellm")
-        if session.route.model != model:
+        if internals(session).route.model != model:
             session.use(model)
         return session
 
@@ -107,7 +108,7 @@ class LowwaterHook(CustomLogger):  # type: ignore[misc]  # its types are LiteLLM
         if session is None:
             return
         if refuses_images(str(original_exception)):
-            session.drop_images()
+            internals(session).drop_images()
             return
         try:
             session.learn_context_length(original_exception)

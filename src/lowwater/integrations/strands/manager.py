@@ -16,6 +16,7 @@ from lowwater.core.formats.refusals import refuses_images
 from lowwater.core.recall.recalled import openai_tools
 from lowwater.errors import BadInput
 from lowwater.integrations.strands.messages import answer_of, message_of, system_of, view_of
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 
@@ -88,7 +89,7 @@ class LowwaterConversationManager(ConversationManager):  # type: ignore[misc]  #
             or (_config(context).get("params") or {}).get("max_tokens"),
             starts_over=True,
         )
-        view = view_of(session.ledger, context.messages, request, marks=takes_marks)
+        view = view_of(internals(session).ledger, context.messages, request, marks=takes_marks)
         system = system_of(context.system_prompt, request) if takes_marks else context.system_prompt
         async for event in next_call(context.replace(messages=view, system_prompt=system)):
             if isinstance(event, ModelStopReason):
@@ -130,7 +131,7 @@ class LowwaterConversationManager(ConversationManager):  # type: ignore[misc]  #
 def _learns(session: Session, error: Exception) -> bool:
     """Return whether an error showed a smaller context than assumed, or refused images that could be dropped."""
     if refuses_images(str(error)):
-        return session.drop_images()
+        return internals(session).drop_images()
     believed = session.status().context
     try:
         return session.learn_context_length(error) < believed

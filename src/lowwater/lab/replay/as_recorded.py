@@ -20,6 +20,7 @@ from lowwater.logs.recording import Recording
 from lowwater.logs.recording_builder import is_empty
 from lowwater.session.dependencies import ManualClock
 from lowwater.session.factories import counter_for
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.settings import OutputSettings, Settings
 
@@ -112,7 +113,7 @@ def play_as_recorded(
             current += new
             system = filler_text(round(fixed / scale), tokenizer) if fixed and not turn else None
             session.prepare([msgspec.Raw(raw) for raw in current], system=system, starts_over=True)
-            usage = replace(session.expected_usage(), output=outputs[turn])
+            usage = replace(internals(session).expected_usage, output=outputs[turn])
             cost += cost_at_list_price(usage, model)
             number += len(call.new) + 1
             for use in used.get(number, ()):

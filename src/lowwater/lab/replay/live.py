@@ -28,6 +28,7 @@ from lowwater.observe.sinks import MemorySink
 from lowwater.protocols import Tokenizer
 from lowwater.session.dependencies import ManualClock
 from lowwater.session.factories import counter_for
+from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.turn_input import TurnInput
 from lowwater.settings import OutputSettings, Settings
@@ -164,6 +165,7 @@ class _EngineReplay:
         )
         self._session = self._library.session(_SESSION)
         self._session.learn_context_length(run.model.context_length)
+        self._internals = internals(self._session)
         self._scorer = Scorer(uses, script.messages, tokenizer=self._tokenizer)
         self._ttl = sheet_of(run.model).ttl
         self._sent, self._called = 0, 0.0
@@ -184,13 +186,13 @@ class _EngineReplay:
         known = len(self._sink.events)
         self._prepare(self._system(turn))
         events = [event for _, event in self._sink.events[known:] if isinstance(event, Compaction)]
-        usage = self._billed(turn, replace(self._session.expected_usage(), output=self._run.outputs[turn]))
+        usage = self._billed(turn, replace(self._internals.expected_usage, output=self._run.outputs[turn]))
         asked = self._asked(is_warm=self._is_warm(turn))
         if self._run.configuration.prefetches:
             self._called, self._sent = self._clock.now(), usage.prompt
             self._session.prefetch_summary()
             asked += self._asked(is_warm=True)
-        ledger, scale = self._session.ledger, self._session.scale
+        ledger, scale = self._internals.ledger, self._internals.scale
         self._rows.calls.append(
             CallResult(
                 usage=usage,
@@ -216,8 +218,8 @@ class _EngineReplay:
         if not self._run.configuration.prefetches:
             self._session.prepare(system=system, offers_recall=recall)
             return
-        offered = self._session.offer_turn(TurnInput(system=system, offers_recall=recall))
-        self._session.accept_turn(offered, body=b"")
+        offered = self._internals.offer_turn(TurnInput(system=system, offers_recall=recall))
+        self._internals.accept_turn(offered, body=b"")
 
     def _system(self, turn: int) -> str | None:
         if turn or not self._run.fixed:
@@ -255,7 +257,7 @@ class _EngineReplay:
 
     def _rework(self, ledger: Ledger, prompt: int) -> int:
         """Return the cost of the recalls that this call needs; a recalled result stays in the tail for a while."""
-        found, scale = self._scorer.at(ledger, self._search), self._session.scale
+        found, scale = self._scorer.at(ledger, self._search), self._internals.scale
         self._rows.found += found
         cost, whole = 0, round(ledger.view.original_tokens * scale)
         for number, tokens in _lost(found).items():

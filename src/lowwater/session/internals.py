@@ -1,0 +1,263 @@
+"""What a session is made of, and what only Lowwater's own programs do with it: gateway, integrations, command line and lab.
+
+Users of the library hold a `Session` and never see any of this.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from functools import partial
+from operator import is_
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lowwater.core.api_calls import Usage
+from lowwater.core.ledger import Ledger
+from lowwater.core.legality import mend
+from lowwater.core.messages import Message
+from lowwater.core.stored import About
+from lowwater.core.summary.request import CachedPrefix
+from lowwater.core.turns.arrival import drop_pictures, sync_messages
+from lowwater.core.turns.effects import Steps
+from lowwater.core.turns.rewind import forked
+from lowwater.core.turns.state import Route, Setup, State
+from lowwater.core.turns.turn import Prepared, record_side_call
+from lowwater.errors import BadInput
+from lowwater.session.answer_recorder import AnswerRecorder
+from lowwater.session.dependencies import Dependencies
+from lowwater.session.repository import SessionRepository, SharedState, StateChange, load_state, new_name
+from lowwater.session.request import LastSent, PreparedRequest, build_compaction_request, build_request
+from lowwater.session.turn_input import TurnInput, format_of_session, refuse_unsendable
+from lowwater.session.turns import IdleWork, TurnRunner, WorkedOutTurn
+
+if TYPE_CHECKING:
+    from lowwater.session.session import Session
+
+_log = logging.getLogger("lowwater")
+_MOST_NAMED = 5
+"""How many tool results without a call are named in the log; the others are counted."""
+
+
+def internals(session: "Session") -> "SessionInternals":
+    """Return what is behind a session."""
+    return session._internals
+
+
+class OfferedTurn(Struct, frozen=True, kw_only=True):
+    """The request for a turn that was worked out; nothing of the turn is stored before it is accepted."""
+
+    turn_input: TurnInput
+    worked_out: WorkedOutTurn
+    request: PreparedRequest
+
+
+class SessionInternals:
+    """The parts of one session, its facts as values, and a turn in two steps for programs that read the client's request themselves."""
+
+    def __init__(self, name: str, route: Route, setup: Setup, dependencies: Dependencies) -> None:
+        self.dependencies = dependencies
+        self.shared = SharedState(
+            SessionRepository(name, dependencies.store),
+            setup,
+            load=lambda repository, seen: load_state(repository, seen, route, setup, dependencies),
+        )
+        self.recorder = AnswerRecorder(self.shared, dependencies)
+        self.turns = TurnRunner(self.shared, setup, dependencies, cached_prefix=self._cached_prefix)
+        self.idle = IdleWork(self.shared, setup, dependencies, cached_prefix=self._cached_prefix)
+        self._opened_as = name
+        self._last_sent: LastSent | None = None
+        self._reported_orphans: set[str] = set()
+
+    @property
+    def ledger(self) -> Ledger:
+        """Everything that happened so far, as an immutable value."""
+        return self.shared.state.ledger
+
+    @property
+    def route(self) -> Route:
+        """The model and the URL that calls go to."""
+        return self.shared.state.route
+
+    @property
+    def scale(self) -> float:
+        """How many of the model's tokens one counted token stands for, learned from reported usage."""
+        return self.shared.state.calibration.scale
+
+    @property
+    def last_policy(self) -> str:
+        """The policy that decided last, in whichever process; empty before the first turn."""
+        return self.shared.state.policy
+
+    @property
+    def expected_usage(self) -> Usage:
+        """What the provider should bill for the input of the request prepared last; zero if there is none."""
+        call = self.shared.state.call
+        return Usage() if call is None else call.expected
+
+    def begin(self, about: About, *, parent: "Session | None" = None, upto: int = 0) -> None:
+        """Describe a session that is not stored yet; its first change stores it.
+
+        With a `parent`, it starts with the first `upto` entries of the parent's ledger and nothing that happened there later.
+        """
+        state = self.shared.state
+        if parent is not None and upto:
+            state = forked(state, internals(parent).shared.state, upto=upto, at=self.now())
+        self.shared.begin(state, about)
+
+    def describe(self, *, title: str = "", source: str = "") -> None:
+        """Give the session a title or a source; an empty argument leaves the old value."""
+
+        def described(state: State) -> StateChange:
+            about = self.shared.repository.about
+            new = replace(about, title=title or about.title, source=source or about.source)
+            return StateChange(state=state, about=new)
+
+        if title or source:
+            self.shared.transact(described)
+
+    def split(self) -> str:
+        """End the session under its name and continue in a child that has all of it; return the child's name.
+
+        The child has this session as its parent and gets the next numbered title of the lineage.
+        """
+        child = new_name(self.now())
+        self.shared.split(child, self.now())
+        return child
+
+    def learn_prompt_limit(self, tokens: int) -> int:
+        """Learn that the provider refuses prompts larger than `tokens`, for a program that read the refusal itself."""
+        require_window(tokens)
+        # A refusal alone does not put a session into the store: it is stored with the session's first change.
+        is_stored = bool(self.shared.repository.last_seen.version)
+        learn = self.shared.change if is_stored else self.shared.change_unstored
+        learn(lambda state: self.dependencies.windows.learn(state, tokens))
+        return tokens
+
+    def drop_images(self) -> bool:
+        """Replace older images by placeholders, after a provider refused so many; returns whether there were any.
+
+        Images of the newest exchange are replaced only if there are no others.
+        """
+        return self.turns.run(drop_pictures).compaction is not None
+
+    def record_side_call(self, response: object, *, others: Sequence[Usage] = ()) -> None:
+        """Bill a call that used this conversation but is not part of it, such as a client's own request for a summary.
+
+        The answer is not appended, and the call does not change what is believed about the provider's cache.
+        """
+        self.recorder.record(
+            response, others, lambda state, answer: record_side_call(state, answer, self.now()), appends=False
+        )
+
+    def sync_turn_input(self, turn_input: TurnInput) -> None:
+        """Bring the ledger up to date with the whole list a client keeps, without deciding anything."""
+
+        def synced(state: State) -> State:
+            after = self._synced(state, turn_input)
+            refuse_unsendable(state, after)
+            return after
+
+        self.shared.change(synced)
+
+    def offer_turn(self, turn_input: TurnInput, *, fewer_images: bool = False) -> OfferedTurn:
+        """Work out what `Session.prepare` would return, and store nothing until `accept_turn`.
+
+        No summarizer is asked: a summary has to be prefetched before it can be used here. Until then the view stays as it
+        is or, if it does not fit, is made to fit without a model. With `fewer_images`, placeholders replace older images first.
+        """
+        turn = partial(_with_fewer_images, turn_input) if fewer_images else turn_input.turn
+        worked_out = self.turns.work_out(turn)
+        request = self._build_request(worked_out.result, turn_input)
+        return OfferedTurn(turn_input=turn_input, worked_out=worked_out, request=request)
+
+    def accept_turn(self, offered: OfferedTurn, *, body: bytes) -> None:
+        """Store a turn that was offered, once its provider has taken the request; `body` is what was sent.
+
+        If the session has changed since, the client's messages are stored and the turn's compaction is not.
+        """
+        state = offered.worked_out.result.state
+
+        def synced(current: State) -> State:
+            return replace(self._synced(current, offered.turn_input), call=state.call)
+
+        is_current = self.turns.accept(offered.worked_out, synced)
+        sent = LastSent(request=offered.request, model=state.route.model, ledger=state.ledger, body=body)
+        self._last_sent = sent if is_current else None
+
+    def preview_request(self, turn_input: TurnInput) -> PreparedRequest:
+        """Return the request that `offer_turn` would offer; nothing is stored, and hooks are not called."""
+        return self._build_request(self.turns.preview(turn_input.turn), turn_input)
+
+    def uncompacted_request(self, turn_input: TurnInput) -> PreparedRequest:
+        """Return the request as it would be without a compaction; nothing is decided or stored."""
+
+        def request(state: State) -> PreparedRequest:
+            after = self._synced(state, turn_input)
+            messages = tuple(mend(after.ledger.view.messages))
+            return build_request(after, messages, turn_input, self.shared.setup, session=self._opened_as)
+
+        return self.shared.read(request)
+
+    def prepared_request(self, prepared: Prepared, turn_input: TurnInput) -> PreparedRequest:
+        """Return the request and remember it: the next summary may be asked for by extending it."""
+        state = prepared.state
+        self._warn_of_orphans(state, prepared.messages)
+        request = self._build_request(prepared, turn_input)
+        self._last_sent = LastSent(request=request, model=state.route.model, ledger=state.ledger)
+        return request
+
+    def now(self) -> float:
+        """Return the time by the session's clock."""
+        return self.dependencies.clock.now()
+
+    def _synced(self, state: State, turn_input: TurnInput) -> State:
+        return sync_messages(state, turn_input.incoming(state), self.shared.setup, self.now())
+
+    def _build_request(self, prepared: Prepared, turn_input: TurnInput) -> PreparedRequest:
+        return build_request(
+            prepared.state, prepared.messages, turn_input, self.shared.setup, session=self._opened_as
+        )
+
+    def _warn_of_orphans(self, state: State, sent: Sequence[Message]) -> None:
+        """Log, once each, which tool results are left out of the request because no message makes their call."""
+        shown = state.ledger.view.messages
+        if len(shown) == len(sent) and all(map(is_, shown, sent)):
+            return
+        new = sorted(_answered_calls(shown) - _answered_calls(sent) - self._reported_orphans)
+        self._reported_orphans.update(new)
+        name = self.shared.repository.name
+        for call in new[:_MOST_NAMED]:
+            _log.warning(
+                "%s: a tool result for the call %r is left out of the request: no message makes that call",
+                name,
+                call,
+            )
+        if len(new) > _MOST_NAMED:
+            _log.warning("%s: so are %s further tool results", name, f"{len(new) - _MOST_NAMED:,}")
+
+    def _cached_prefix(self, ledger: Ledger | None, upto: int) -> CachedPrefix | None:
+        """Return the request that a summary is asked for by extending it: the one sent last, or the first `upto` items."""
+        state, last = self.shared.state, self._last_sent
+        if upto:
+            return build_compaction_request(
+                state, ledger or state.ledger, upto, self.shared.setup, self.now()
+            )
+        return None if last is None else last.as_prefix(ledger or state.ledger, format_of_session(state))
+
+
+def require_window(tokens: int) -> None:
+    """Raise BadInput for a context length that no model has."""
+    if tokens < 1:
+        raise BadInput(f"a context length of {tokens} makes no sense")
+
+
+def _with_fewer_images(turn_input: TurnInput, state: State, setup: Setup, at: float) -> Steps[Prepared]:
+    """Take in the client's messages, replace older images by placeholders, and run the turn on the result."""
+    dropped = yield from drop_pictures(sync_messages(state, turn_input.incoming(state), setup, at), setup, at)
+    prepared = yield from turn_input.turn(dropped.state, setup, at)
+    return replace(prepared, events=(*dropped.events, *prepared.events))
+
+
+def _answered_calls(messages: Iterable[Message]) -> set[str]:
+    return {result.call_id for message in messages for result in message.results}
