@@ -22,8 +22,8 @@ from lowwater.session.repository import new_name
 from lowwater.session.session import Session
 from lowwater.settings import Settings
 
-_Key = tuple[str, str, str]
-"""Tenant, model and URL."""
+_Key = tuple[str, str, str, bool]
+"""Tenant, model, URL, and whether summaries may be written on the client's credential."""
 _MOST_LIBRARIES = 1_000
 """Libraries kept in memory, one per tenant and model: a client may name as many models as it likes."""
 _MOST_BRANCHES = 8
@@ -57,6 +57,7 @@ class OpenSessions:
         self._lookup = SessionLookup(store, joins_by_summary=options.joins_by_summary)
         self._libraries: OrderedDict[_Key, Lowwater] = OrderedDict()
         self._open: OrderedDict[str, Session] = OrderedDict()
+        self._opened_with: dict[str, _Key] = {}
         self._sizes: dict[str, int] = {}
         """How many messages each open session had when it was last used."""
         self._messages = 0
@@ -67,12 +68,14 @@ class OpenSessions:
         """How many sessions are in memory."""
         return len(self._open)
 
-    def session_for(self, lookup: LookupKey, *, model: str, base_url: str) -> OpenedSession:
+    def session_for(
+        self, lookup: LookupKey, *, model: str, base_url: str, client_pays: bool = False
+    ) -> OpenedSession:
         """Return the session that a client's list belongs to, switched to the model it asks for; a new one if there is none.
 
         Nothing of a new one is stored until something happens to it.
         """
-        key = (lookup.tenant, model, base_url)
+        key = (lookup.tenant, model, base_url, client_pays)
         match = self._find(lookup, key)
         if match is None or match.kind != "same":
             return OpenedSession(session=self._create(match, lookup, key), is_new=True)
@@ -81,9 +84,11 @@ class OpenSessions:
             session.use(model, base_url=base_url)
         return OpenedSession(session=session, is_new=False)
 
-    def preview_session(self, lookup: LookupKey, *, model: str, base_url: str) -> Session:
+    def preview_session(
+        self, lookup: LookupKey, *, model: str, base_url: str, client_pays: bool = False
+    ) -> Session:
         """Return the session that `session_for` would return, only to look at: nothing is stored or switched."""
-        key = (lookup.tenant, model, base_url)
+        key = (lookup.tenant, model, base_url, client_pays)
         match = self._find(lookup, key)
         if match is None or match.kind != "same":
             # It is not kept in memory, where it would displace one that is in use.
@@ -150,13 +155,16 @@ class OpenSessions:
     def _open_session(self, name: str, key: _Key) -> Session:
         with self._lock:
             session = self._open.get(name)
-            if session is not None:
+            # Summarizers belong to the library that opened it: with another model or consent it is opened again.
+            if session is not None and self._opened_with.get(name, key) == key:
                 self._open.move_to_end(name)
                 self._update_size(name, session)
                 return session
         session = self._load(name, key)
         with self._lock:
-            session = self._open.setdefault(name, session)
+            if self._opened_with.get(name) == key:
+                session = self._open[name]
+            self._open[name], self._opened_with[name] = session, key
             self._open.move_to_end(name)
             self._update_size(name, session)
         return session
@@ -178,11 +186,12 @@ class OpenSessions:
             len(self._open) > options.open_sessions or self._messages > options.open_messages
         ):
             oldest, _ = self._open.popitem(last=False)
+            self._opened_with.pop(oldest, None)
             self._messages -= self._sizes.pop(oldest, 0)
 
     def _library(self, key: _Key) -> Lowwater:
         """Return the library for a tenant's model: what it learns of the context length must not come from another tenant."""
-        _, model, base_url = key
+        _, model, base_url, client_pays = key
         with self._lock:
             library = self._libraries.get(key)
             if library is not None:
@@ -195,7 +204,9 @@ class OpenSessions:
                     base_url=base_url,
                     policy=self._options.policy,
                     settings=self._settings,
-                    summarizer=summarizers_of(self._options, model),
+                    summarizer=summarizers_of(
+                        self._options, model, base_url=base_url, client_pays=client_pays
+                    ),
                     store=self._store,
                     sinks=self._sinks,
                     clock=self._clock,

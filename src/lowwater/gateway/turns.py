@@ -75,6 +75,8 @@ class RequestContext(Struct, frozen=True, kw_only=True):
 
     tenant: str
     base_url: str
+    client_pays: bool = False
+    """Whether summaries may be written on the client's credential."""
 
 
 class DecodedInput(TurnInput, frozen=True, kw_only=True):
@@ -151,7 +153,9 @@ class GatewayTurns:
         if self._options.recall:
             client_request = with_recall(client_request)
         read, lookup = self._read(client_request, context.tenant)
-        opened = self._sessions.session_for(lookup, model=client_request.model, base_url=context.base_url)
+        opened = self._sessions.session_for(
+            lookup, model=client_request.model, base_url=context.base_url, client_pays=context.client_pays
+        )
         session = opened.session
         turn_input = DecodedInput(client_request=client_request, read=tuple(read))
         before_question = _before_question(read)
@@ -222,7 +226,10 @@ class GatewayTurns:
             client_request = with_recall(client_request)
         read, lookup = self._read(client_request, context.tenant)
         session = self._sessions.preview_session(
-            lookup, model=client_request.model, base_url=context.base_url
+            lookup,
+            model=client_request.model,
+            base_url=context.base_url,
+            client_pays=context.client_pays,
         )
         turn_input = DecodedInput(client_request=client_request, read=tuple(read))
         request = (
@@ -235,7 +242,9 @@ class GatewayTurns:
     def catch_up(self, client_request: ClientRequest, context: RequestContext, answer: bytes) -> None:
         """Record the answer to a request that was forwarded unchanged because the store could not be reached."""
         read, lookup = self._read(client_request, context.tenant)
-        opened = self._sessions.session_for(lookup, model=client_request.model, base_url=context.base_url)
+        opened = self._sessions.session_for(
+            lookup, model=client_request.model, base_url=context.base_url, client_pays=context.client_pays
+        )
         session, before_question = opened.session, _before_question(read)
         turn_input = DecodedInput(client_request=client_request, read=tuple(read))
         stored = replace(turn_input, read=tuple(before_question)) if before_question else turn_input

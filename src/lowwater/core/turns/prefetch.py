@@ -57,7 +57,12 @@ def prefetch_summary(
     it is needed.
     """
     ladder = setup.ladder(state.summarizer_backoff.at(at))
-    if not ladder.asked or is_prefetched(state) or cool_down_left(state.past, at):
+    if (
+        not ladder.asked
+        or is_prefetched(state)
+        or cool_down_left(state.past, at)
+        or state.totals.has_spent_summary_share
+    ):
         return None
     inputs = decision_context(state, setup, at)
     offer = next(iter(propose_summaries(inputs.request)), None)

@@ -23,7 +23,7 @@ from lowwater.core.view import Edited
 from lowwater.lab.references.reachability import Scorer, UseOutcome
 from lowwater.lab.references.uses import LaterUse
 from lowwater.lab.replay.course_replay import CallLog, CallResult, CourseEvent, PolicyOutcome
-from lowwater.lab.replay.script import TAIL, ReplayScript, ScriptedCall, cheaper_model, sheet_of
+from lowwater.lab.replay.script import TAIL, ReplayScript, ScriptedCall, sheet_of
 from lowwater.observe.sinks import MemorySink
 from lowwater.protocols import Tokenizer
 from lowwater.session.dependencies import ManualClock
@@ -277,7 +277,7 @@ class _EngineReplay:
 def _writers(run: EngineRun) -> Iterator[ReplaySummarizer]:
     """Yield the summarizers of a run's configuration."""
     for who in run.configuration.writers:
-        model = run.model if who == "own" else cheaper_model(run.model, load_registry())
+        model = run.model if who == "own" else load_registry().cheaper(run.model)
         if model is not None:
             yield ReplaySummarizer(model, is_own=who == "own")
 

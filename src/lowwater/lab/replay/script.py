@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from math import log
 from random import Random
 
 from msgspec import Struct
@@ -243,24 +242,6 @@ def model_named(name: str, registry: Registry) -> Model:
     if model.prices is None:
         raise BadInput(f"no price is known for {name!r}, so that nothing can be charged for it")
     return model
-
-
-def cheaper_model(model: Model, registry: Registry) -> Model | None:
-    """Return the provider's cheaper model whose price is closest to that assumed on courses; None if there is none."""
-    if model.prices is None:
-        return None
-    wanted = model.prices.input / _OTHER_INPUT
-    cheaper = [
-        other
-        for other in registry.models
-        if other.provider == model.provider and other.prices and other.prices.input < model.prices.input
-    ]
-    return min(cheaper, key=lambda other: abs(log(_input(other) / wanted)), default=None)
-
-
-def _input(model: Model) -> int:
-    assert model.prices is not None
-    return model.prices.input
 
 
 def sheet_of(model: Model) -> Sheet:
