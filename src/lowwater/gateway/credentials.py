@@ -142,7 +142,7 @@ class IdlePrefetch:
     def __init__(self, options: GatewayOptions) -> None:
         self._options = options
         self._tasks: set[asyncio.Task[None]] = set()
-        self._on_client_key: set[asyncio.Task[None] | None] = set()
+        self._on_client_key: set[asyncio.Task[None]] = set()
 
     def begin(self, session: Session, credential: Credential | None) -> "asyncio.Task[None] | None":
         """Start to prepare a summary for a session, if there is a summarizer; `credential` is the client's, if that may pay."""
@@ -159,12 +159,12 @@ class IdlePrefetch:
 
         It is worth waiting: a summary that is cancelled has to be paid for all the same.
         """
-        if task in self._on_client_key:
+        if task is not None and task in self._on_client_key:
             await asyncio.wait({task}, timeout=self._options.summary_seconds)
 
     def end(self, task: "asyncio.Task[None] | None") -> None:
         """Cancel a summary on the client's credential, now that its request is answered."""
-        if task in self._on_client_key:
+        if task is not None and task in self._on_client_key:
             task.cancel()
 
     async def close(self) -> None:

@@ -15,7 +15,8 @@ WINDOW = 50
 _PROMPT, _GROWTH = 50, 1
 """Until it is measured, a call is assumed to add a fiftieth of its prompt, which is the median of recorded sessions."""
 _PER = 1_000
-PAUSES = ((60, 105), (300, 34), (1_800, 9), (3_600, 5), (43_200, 1), (86_400, 0))
+Pauses = Sequence[tuple[int, int]]
+PAUSES: Pauses = ((60, 105), (300, 34), (1_800, 9), (3_600, 5), (43_200, 1), (86_400, 0))
 """Of a thousand gaps between calls, how many are longer than so many seconds: 31,095 gaps of 447 recorded sessions of coding
 agents, most of them Claude Code's (`python -m bench.lifetimes`)."""
 
@@ -36,23 +37,22 @@ def settle_ttl(
     prompt: int = _PROMPT,
     growth: int = _GROWTH,
     window: int = WINDOW,
+    pauses: Pauses = PAUSES,
 ) -> Lifetime:
     """Return the lifetime for a session with these gaps so far.
 
-    Until `window` of them are known, it is the one that pays for pauses as they are in general (`PAUSES`); then the newest
+    Until `window` of them are known, it is the one that pays for `pauses` as they are in general; then the newest
     count together with as many of the general ones, and the lifetime changes only if that pays for the change.
     """
     long = prices.cache_write_long
     if long is None or rules.ttl is None or rules.ttl_long is None:
         return "short"
-    usual = saved_by_long(usual_gaps(rules.ttl, rules.ttl_long), prices, prompt=_PROMPT, growth=_GROWTH)
+    general = usual_gaps(rules.ttl, rules.ttl_long, pauses)
+    usual = saved_by_long(general, prices, prompt=_PROMPT, growth=_GROWTH)
     start: Lifetime = "long" if usual > 0 else "short"
     if len(gaps) < window:
         return start
-    seen, general = (
-        _classify(gaps[-window:], rules.ttl, rules.ttl_long),
-        usual_gaps(rules.ttl, rules.ttl_long),
-    )
+    seen = _classify(gaps[-window:], rules.ttl, rules.ttl_long)
     saved = saved_by_long(seen, prices, prompt=prompt, growth=growth)
     saved += window * saved_by_long(general, prices, prompt=prompt, growth=growth) // _PER
     if start == "short":
@@ -60,15 +60,15 @@ def settle_ttl(
     return "short" if -saved > (prices.cache_write - prices.cache_read) * prompt else "long"
 
 
-def usual_gaps(short: int, long: int) -> Gaps:
+def usual_gaps(short: int, long: int, pauses: Pauses = PAUSES) -> Gaps:
     """Return how a thousand gaps between calls are spread over the two lifetimes in general."""
-    after_short, after_long = _longer_than(short), _longer_than(long)
+    after_short, after_long = _longer_than(short, pauses), _longer_than(long, pauses)
     return Gaps(within=_PER - after_short, between=after_short - after_long, beyond=after_long)
 
 
-def _longer_than(seconds: int) -> int:
+def _longer_than(seconds: int, pauses: Pauses) -> int:
     """Return how many of a thousand gaps are longer; between the measured points the nearest shorter one counts."""
-    return next((share for least, share in reversed(PAUSES) if least <= seconds), _PER)
+    return next((share for least, share in reversed(pauses) if least <= seconds), _PER)
 
 
 def saved_by_long(gaps: Gaps, prices: Prices, *, prompt: int, growth: int) -> int:
