@@ -59,7 +59,9 @@ OpenAiOption = Annotated[
 ]
 MarksOption = Annotated[
     Literal["client", "auto"],
-    typer.Option(help="Cache marks: only the client's, or Lowwater's as well."),
+    typer.Option(
+        help="Cache marks: the client's, or Lowwater's, with the lifetime that pays (API keys only)."
+    ),
 ]
 RecallOption = Annotated[
     bool, typer.Option("--recall/--no-recall", help="Give the model tools that read what was compacted.")
@@ -88,7 +90,7 @@ def run(
     ],
     *,
     store: StoreAddress = "",
-    marks: MarksOption = "client",
+    marks: MarksOption = "auto",
     recall: RecallOption = True,
     summaries: SummariesOption = True,
     continue_by_summary: ContinueOption = False,

@@ -35,7 +35,7 @@ from lowwater.gateway.client_request import (
     is_utf8,
     read_client_request,
 )
-from lowwater.gateway.credentials import IdlePrefetch, credential_in, may_pay_for_summaries
+from lowwater.gateway.credentials import IdlePrefetch, credential_in, is_api_key, may_pay_for_summaries
 from lowwater.gateway.observability import METRICS_TYPE, GatewayMetrics, LogLine, error_location, write_line
 from lowwater.gateway.open_sessions import OpenSessions
 from lowwater.gateway.options import GatewayOptions
@@ -335,6 +335,7 @@ class Gateway:
             ),
             base_url=self._upstreams.base_url(http.path, http.headers),
             client_pays=may_pay_for_summaries(http.headers, self._options),
+            marking=self._options.marks if is_api_key(http.headers) else "client",
         )
         base_url = context.base_url
         line.model, line.tenant, line.streams = request.model, context.tenant[:8], request.streams

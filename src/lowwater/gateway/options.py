@@ -31,7 +31,8 @@ class GatewayOptions(Struct, frozen=True, kw_only=True):
     tenant: str = ""
     """The tenant of all clients, whatever their credentials; empty for one tenant per credential."""
     marks: Marking = "client"
-    """`client`: place cache marks only where the client sets some itself; `auto`: wherever the provider takes them."""
+    """`client`: place cache marks only where the client sets some itself, with its lifetime; `auto`: wherever the provider takes
+    them, with the lifetime that pays, for clients with an API key."""
     recall: bool = False
     """Whether recall tools are added to requests, and their calls answered here."""
     summaries: SummaryConsent = "asked"
