@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from multiprocessing import Pool
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bench.transcripts import ABSENT, CANONICAL, sessions
 from lowwater.adapters.models import load_registry
@@ -20,7 +21,7 @@ from lowwater.core.formats.codec import decode_messages, encode_messages
 from lowwater.core.policies.registry import POLICIES
 from lowwater.lab.references.uses import uses_of
 from lowwater.lab.replay.course_replay import PolicyOutcome
-from lowwater.lab.replay.live import EngineRun, play_with_engine
+from lowwater.lab.replay.live import CONFIGURATIONS, EngineRun, play_with_engine
 from lowwater.lab.replay.script import ReplayScript, course_for, script_of
 from lowwater.logs.recording import RecordedMessage, Recording
 from tests.generated import Kind, generate_session
@@ -76,8 +77,7 @@ def play(job: Job) -> PolicyOutcome:
         policy=job.policy,
         model=load_registry().find(job.model),
         outputs=tuple(turn.output for turn in course.turns),
-        keyless=job.keyless,
-        offers_recall=False,
+        configuration=replace(CONFIGURATIONS["keyless" if job.keyless else "own-model"], offers_recall=False),
     )
     return play_with_engine(job.script, uses_of(job.script.messages), part)
 

@@ -23,7 +23,7 @@ from lowwater.gateway.app import Gateway
 from lowwater.gateway.options import GatewayOptions
 from lowwater.gateway.server import served
 from lowwater.lab.references.uses import uses_of
-from lowwater.lab.replay.live import EngineRun, play_with_engine
+from lowwater.lab.replay.live import CONFIGURATIONS, EngineRun, play_with_engine
 from lowwater.lab.replay.script import ReplayScript, course_for, model_named, script_of
 from lowwater.logs.importers import recordings
 from lowwater.protocols import Store
@@ -120,7 +120,12 @@ def _play(
 def _compared(
     script: ReplayScript, playing: Playing, store: Store, model: Model, outputs: tuple[int, ...]
 ) -> Compared:
-    part = EngineRun(policy="rent-or-buy", model=model, outputs=outputs, keyless=True, offers_recall=False)
+    part = EngineRun(
+        policy="rent-or-buy",
+        model=model,
+        outputs=outputs,
+        configuration=CONFIGURATIONS["no-recall"],
+    )
     outcome = play_with_engine(script, uses_of(script.messages), part)
     wanted = [message.digest for message in script.messages]
     kept = [

@@ -8,6 +8,7 @@ import pytest
 from lowwater.cli.sessions.listing import costs_of
 from lowwater.core.events import Compaction
 from lowwater.core.messages import Format
+from lowwater.gateway.options import SummaryConsent
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.provider import Answer, CutOff, Fail, Hang, Refuse, Say, Seen
 from tests.gateway.conftest import MODEL, Starting, Through
@@ -34,10 +35,19 @@ MODELS: dict[Format, str] = {
 EVERY = pytest.mark.parametrize("format", MODELS)
 
 
-def talking(through: Through, turns: int, key: str = "sk-one", format: Format = "anthropic") -> list[Any]:
-    messages: list[Any] = [{"role": "user", "content": "Let us talk. " + TALK * 10}]
+def talking(
+    through: Through,
+    turns: int,
+    key: str = "sk-one",
+    format: Format = "anthropic",
+    *,
+    headers: dict[str, str] | None = None,
+    messages: list[Any] | None = None,
+) -> list[Any]:
+    """Talk on, from the beginning or from where a list of messages ends, and return the whole list."""
+    messages = messages or [{"role": "user", "content": "Let us talk. " + TALK * 10}]
     for turn in range(turns):
-        answer = post(through, messages, format, key)
+        answer = post(through, messages, format, key, headers or {})
         assert answer.status_code == 200, answer.text
         messages += [
             {"role": "assistant", "content": f"answer {turn} " + TALK * 10},
@@ -46,13 +56,15 @@ def talking(through: Through, turns: int, key: str = "sk-one", format: Format = 
     return messages
 
 
-def post(through: Through, messages: list[Any], format: Format, key: str) -> httpx2.Response:
+def post(
+    through: Through, messages: list[Any], format: Format, key: str, headers: dict[str, str]
+) -> httpx2.Response:
     """Send a conversation as the clients of a format do."""
     body: dict[str, Any] = {"model": MODELS[format], "stream": True}
     match format:
         case "anthropic":
             body |= {"max_tokens": 900, "system": "You talk.", "messages": messages}
-            return through.post(body, x_api_key=key)
+            return through.post(body, **{"x_api_key": key, **headers})
         case "openai_chat":
             body |= {"messages": [{"role": "system", "content": "You talk."}, *messages]}
             body |= {"stream_options": {"include_usage": True}}
@@ -79,7 +91,7 @@ def test_nobody_is_asked_for_a_summary_unless_the_operator_wants_it(start: Start
 def test_a_summary_is_prefetched_on_the_clients_key_and_published_later(
     start: Starting, format: Format
 ) -> None:
-    through = start(talks, settings=CEILING, summaries=True)
+    through = start(talks, settings=CEILING, summaries="api-keys")
     talking(through, 30, format=format)
     asked = [seen for seen in through.provider.requests if is_summary(seen)]
     assert asked
@@ -93,6 +105,53 @@ def test_a_summary_is_prefetched_on_the_clients_key_and_published_later(
     assert account.session.turns == 30
     last = through.provider.requests[-1]
     assert b"Mend the reader." in last.raw
+
+
+CONSENTS: dict[str, tuple[str, dict[str, str], bool]] = {
+    "the operator agreed for API keys": ("api-keys", {}, True),
+    "the client agreed": ("asked", {"x_lowwater_summaries": "on"}, True),
+    "nobody agreed": ("asked", {}, False),
+    "the operator forbade it": ("never", {"x_lowwater_summaries": "on"}, False),
+    "an OAuth login of Anthropic's": (
+        "api-keys",
+        {"x_api_key": "", "authorization": "Bearer sk-ant-oat01-abcdef0123456789"},
+        False,
+    ),
+    "a login by JSON Web Token": (
+        "api-keys",
+        {"x_api_key": "", "authorization": "Bearer eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmVk"},
+        False,
+    ),
+    "a ChatGPT account": ("api-keys", {"chatgpt_account_id": "acc-1"}, False),
+}
+
+
+@pytest.mark.moves_prefix(reason="a ceiling compacts")
+@pytest.mark.parametrize(("summaries", "headers", "asks"), CONSENTS.values(), ids=CONSENTS)
+def test_summaries_are_written_on_api_keys_whose_owner_agreed(
+    start: Starting, summaries: SummaryConsent, headers: dict[str, str], asks: bool
+) -> None:
+    through = start(talks, settings=CEILING, summaries=summaries)
+    talking(through, 30, headers=headers)
+    assert any(is_summary(seen) for seen in through.provider.requests) == asks
+    assert not any(
+        b"x-lowwater" in name.encode() for seen in through.provider.requests for name in seen.headers
+    )
+    (account,) = through.store.accounts()
+    compactions = [event for event in account.events if isinstance(event, Compaction)]
+    assert compactions, "what no model summarises is compacted all the same"
+    assert bool(costs_of(account).summaries) == asks
+
+
+@pytest.mark.moves_prefix(reason="a ceiling compacts")
+def test_consent_that_is_withdrawn_holds_from_the_next_request_on(start: Starting) -> None:
+    through = start(talks, settings=CEILING, summaries="asked")
+    messages = talking(through, 20, headers={"x_lowwater_summaries": "on"})
+    before = sum(is_summary(seen) for seen in through.provider.requests)
+    assert before
+    talking(through, 20, messages=messages)
+    assert sum(is_summary(seen) for seen in through.provider.requests) == before
+    assert len(through.store.sessions()) == 1
 
 
 FAILING: dict[str, Answer] = {
@@ -112,7 +171,7 @@ def test_a_summarizer_that_fails_holds_nobody_up(start: Starting, format: Format
     through = start(
         lambda seen: FAILING[failure] if is_summary(seen) else talks(seen),
         settings=CEILING,
-        summaries=True,
+        summaries="api-keys",
         summary_seconds=0.2,
     )
     talking(through, 30, format=format)
@@ -122,7 +181,7 @@ def test_a_summarizer_that_fails_holds_nobody_up(start: Starting, format: Format
 
 
 def test_one_clients_key_is_never_used_for_another(start: Starting) -> None:
-    through = start(talks, settings=CEILING, summaries=True)
+    through = start(talks, settings=CEILING, summaries="api-keys")
     for key in ("sk-one", "sk-two"):
         talking(through, 20, key=key)
     assert len(through.store.sessions()) == 2

@@ -86,7 +86,7 @@ def played(name: str) -> Played:
         policy="rent-or-buy",
         store="memory:",
         clock=clock,
-        summarizer=[ReplaySummarizer(found)],
+        summarizer=[ReplaySummarizer(found, is_own=True)],
         settings={"output": {"quiet": True}},
     )
     session = library.session(name)

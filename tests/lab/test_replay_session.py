@@ -15,7 +15,6 @@ from lowwater.lab.replay.script import (
     PESSIMISTIC,
     SHEETS,
     Arm,
-    cheaper_model,
     model_named,
     sheet_of,
 )
@@ -220,7 +219,7 @@ def test_every_policy_can_be_played_somehow():
 )
 def test_another_model_of_the_provider_may_write_summaries_if_it_is_cheaper(name, other):
     registry = load_registry()
-    found = cheaper_model(registry.find(name), registry)
+    found = registry.cheaper(registry.find(name))
     assert (found.name if found else None) == other
 
 

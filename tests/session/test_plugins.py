@@ -192,9 +192,11 @@ def test_the_name_of_a_model_means_the_model_and_plugin_means_what_is_installed(
 
 @pytest.mark.usefixtures("example")
 def test_the_gateway_asks_an_installed_summarizer() -> None:
-    (writer,) = summarizers_of(GatewayOptions(summary_model="minutes"), OPUS)
+    (writer,) = summarizers_of(GatewayOptions(summary_model="minutes"), OPUS, base_url="", client_pays=False)
     assert type(writer).__name__ == "Minutes"
-    (model,) = summarizers_of(GatewayOptions(summary_model="claude-haiku-5"), OPUS)
+    (model,) = summarizers_of(
+        GatewayOptions(summary_model="claude-haiku-5"), OPUS, base_url="", client_pays=False
+    )
     assert type(model).__name__ == "AsyncModelSummarizer"
 
 

@@ -30,6 +30,7 @@ from lowwater.cli.tables import page_width
 from lowwater.cli.wording import amount, printable
 from lowwater.core.accounts.figures import Figures
 from lowwater.core.stored import Account
+from lowwater.core.turns.state import SUMMARY_SHARE
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput, BadSetting
 from lowwater.gateway.clients import client_of, shell_command, started, upstream_in
@@ -59,14 +60,23 @@ OpenAiOption = Annotated[
 ]
 MarksOption = Annotated[
     Literal["client", "auto"],
-    typer.Option(metavar="client|auto", help="Cache marks: only the client's, or Lowwater's as well."),
+    typer.Option(
+        metavar="client|auto",
+        help="Cache marks: the client's, or Lowwater's, with the lifetime that pays (API keys only).",
+    ),
 ]
-RecallOption = Annotated[bool, typer.Option("--recall", help="Give the model recall tools.")]
+RecallOption = Annotated[
+    bool, typer.Option("--recall/--no-recall", help="Give the model tools that read what was compacted.")
+]
 ContinueOption = Annotated[
     bool, typer.Option("--continue-by-summary", help="Continue the session whose summary a new one quotes.")
 ]
 SummariesOption = Annotated[
-    bool, typer.Option("--summaries-on-client-key", help="Summaries on the client's key.")
+    bool,
+    typer.Option(
+        "--summaries/--no-summaries",
+        help="Have summaries written on the client's API key where that pays; never on a subscription.",
+    ),
 ]
 
 
@@ -77,14 +87,19 @@ def run(
     ],
     *,
     store: StoreAddress = "",
-    marks: MarksOption = "client",
-    recall: RecallOption = False,
-    summaries_on_client_key: SummariesOption = False,
+    marks: MarksOption = "auto",
+    recall: RecallOption = True,
+    summaries: SummariesOption = True,
     continue_by_summary: ContinueOption = False,
     json: Annotated[bool, typer.Option("--json", help="The bill as JSON, on stderr.")] = False,
     settings: Resolved,
 ) -> None:
     """Run an agent through a gateway of its own, and print the bill.
+
+    The conversation is compacted when that pays. Summaries are written on
+    your API key, beside answers and never before one (at most a tenth of the
+    session's cost); on a subscription login no further calls are made. The
+    model gets two tools that read what was compacted.
 
     Only the client learns the gateway's URL, which contains a random secret.
     Where ANTHROPIC_BASE_URL or OPENAI_BASE_URL were set before, the gateway
@@ -92,7 +107,7 @@ def run(
 
     lowwater run -- claude
     lowwater run -- codex exec "mend the failing test"
-    lowwater run --recall -- opencode run "what changed?"
+    lowwater run --no-summaries -- opencode run "what changed?"
     """
     if shutil.which(command[0]) is None:
         raise BadInput(f"there is no program {command[0]!r} on the PATH: install it, or give its whole path")
@@ -107,15 +122,32 @@ def run(
         joins_by_summary=continue_by_summary,
         marks=marks,
         recall=recall,
-        summaries=summaries_on_client_key,
+        summaries="api-keys" if summaries else "never",
         summary_model=settings.settings.compression.summary_model or "",
     )
+    if not settings.settings.output.quiet:
+        say(announcement(options))
     began = time.time()
     with opened_store(store, redact=settings.settings.privacy.redact, creates=True) as opened:
         code = _run_client(command, options, opened)
         nothing = f"{client_of(command)} sent no conversation through the gateway"
         print_bill(opened, since=began, nothing=nothing, json=json)
     raise typer.Exit(code)
+
+
+def announcement(options: GatewayOptions) -> str:
+    """Return what `run` will do on the user's account, in one sentence."""
+    if options.summary_model:
+        summaries = f"summaries by {options.summary_model}"
+    elif options.summaries == "api-keys":
+        summaries = (
+            f"summaries on your API key where they pay, at most {SUMMARY_SHARE:.0%} of the cost, none on a subscription "
+            "(--no-summaries)"
+        )
+    else:
+        summaries = "no calls for summaries"
+    recall = "recall tools for the model (--no-recall)" if options.recall else "no recall tools"
+    return f"compacting when it pays: {summaries}; {recall}"
 
 
 def _run_client(command: list[str], options: GatewayOptions, store: Store) -> int:
@@ -159,7 +191,7 @@ def serve(
     ] = "",
     marks: MarksOption = "client",
     recall: RecallOption = False,
-    summaries_on_client_key: SummariesOption = False,
+    summaries: SummariesOption = False,
     require_key: Annotated[
         bool, typer.Option("--require-key", help="Refuse requests that carry no credential.")
     ] = False,
@@ -259,7 +291,7 @@ def serve(
         tenant=tenant,
         marks=marks,
         recall=recall,
-        summaries=summaries_on_client_key,
+        summaries="api-keys" if summaries else "asked",
         summary_model=settings.settings.compression.summary_model or "",
         require_key=require_key,
         access_keys=access_keys,

@@ -35,7 +35,7 @@ from lowwater.gateway.client_request import (
     is_utf8,
     read_client_request,
 )
-from lowwater.gateway.credentials import IdlePrefetch, credential_in
+from lowwater.gateway.credentials import IdlePrefetch, credential_in, is_api_key, may_pay_for_summaries
 from lowwater.gateway.observability import METRICS_TYPE, GatewayMetrics, LogLine, error_location, write_line
 from lowwater.gateway.open_sessions import OpenSessions
 from lowwater.gateway.options import GatewayOptions
@@ -334,6 +334,8 @@ class Gateway:
                 trusts_tokens=self._options.trusts_tokens,
             ),
             base_url=self._upstreams.base_url(http.path, http.headers),
+            client_pays=may_pay_for_summaries(http.headers, self._options),
+            marking=self._options.marks if is_api_key(http.headers) else "client",
         )
         base_url = context.base_url
         line.model, line.tenant, line.streams = request.model, context.tenant[:8], request.streams
@@ -358,9 +360,8 @@ class Gateway:
         turn = sent.turn
         if not sent.is_broken:
             await self._accept(turn, line)
-        prefetch = self._prefetch.begin(
-            turn.session, credential_in(http.headers, format=request.format, base_url=base_url)
-        )
+        credential = credential_in(http.headers, format=request.format, base_url=base_url)
+        prefetch = self._prefetch.begin(turn.session, credential if context.client_pays else None)
         try:
             record = partial(self._record, turn, line, prefetch)
             if offers_recall(turn.client_request.tools) and self._options.recall:

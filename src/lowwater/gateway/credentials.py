@@ -12,13 +12,19 @@ from lowwater.adapters.models import load_registry
 from lowwater.core.messages import Format
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.errors import LowwaterError, SummaryFailed
-from lowwater.gateway.options import GatewayOptions
+from lowwater.gateway.options import ANTHROPIC, OPENAI, GatewayOptions
+from lowwater.gateway.tenants import CONSENT, credential_of
 from lowwater.gateway.upstream import url_of
 from lowwater.protocols import AsyncSummarizer, Summarizer
 from lowwater.session.factories import counter_for, installed_writer
 from lowwater.session.session import Session
 from lowwater.summarizers.model import AsyncModelSummarizer
 
+_AGREED = frozenset({"on", "yes", "true", "1"})
+_LOGINS = ("sk-ant-oat", "gho_", "ghu_", "tid=")
+"""What tokens of logins begin with: Anthropic's OAuth, GitHub's."""
+_OAUTH_BETA = "oauth-"
+_DOTS_IN_JWT = 2
 _CREDENTIAL: "ContextVar[Credential | None]" = ContextVar("credential", default=None)
 """The credential of the client whose request is open."""
 
@@ -42,6 +48,28 @@ _PATHS: MappingProxyType[Format, str] = MappingProxyType(
 )
 
 
+def may_pay_for_summaries(headers: Mapping[str, str], options: GatewayOptions) -> bool:
+    """Return whether summaries may be written on the credential of a request: it is an API key, and its owner has agreed.
+
+    The operator agrees for all clients (`api-keys`), or each client for itself by a header (`asked`).
+    """
+    agreed = options.summaries == "api-keys" or (
+        options.summaries == "asked" and headers.get(CONSENT, "").strip().lower() in _AGREED
+    )
+    return agreed and is_api_key(headers)
+
+
+def is_api_key(headers: Mapping[str, str]) -> bool:
+    """Return whether a request is billed by the token: not by a subscription's login, and not by nobody.
+
+    Logins send OAuth tokens, which Anthropic marks by a prefix and a beta, or signed JSON Web Tokens.
+    """
+    credential = credential_of(headers)
+    if not credential or "chatgpt-account-id" in headers or _OAUTH_BETA in headers.get("anthropic-beta", ""):
+        return False
+    return not (credential.startswith(_LOGINS) or credential.count(".") == _DOTS_IN_JWT)
+
+
 class Credential(Struct, frozen=True, kw_only=True):
     """The URL and headers that a client's own requests are sent with."""
 
@@ -63,7 +91,7 @@ def credential_in(headers: Mapping[str, str], *, format: Format, base_url: str) 
 
 
 class BorrowedCredentials:
-    """A summarizer that asks the client's own model, with the credential of the request that is open at that moment."""
+    """A summarizer that asks a model of the client's provider, with the credential of the request that is open at that moment."""
 
     def __init__(self, model: str) -> None:
         self.model = model
@@ -85,9 +113,19 @@ class BorrowedCredentials:
         return await summarizer.summarize(request)
 
 
-def summarizers_of(options: GatewayOptions, model: str) -> tuple[Summarizer | AsyncSummarizer, ...]:
-    """Return the summarizers for sessions on a model; none unless the operator configured one."""
-    writers: list[Summarizer | AsyncSummarizer] = [BorrowedCredentials(model)] if options.summaries else []
+def summarizers_of(
+    options: GatewayOptions, model: str, *, base_url: str, client_pays: bool
+) -> tuple[Summarizer | AsyncSummarizer, ...]:
+    """Return the summarizers for sessions on a model: on the client's credential if that may pay, and the operator's own.
+
+    At the provider's own URL its cheaper model competes with the session's own, which can read its cached prefix.
+    """
+    writers: list[Summarizer | AsyncSummarizer] = []
+    if client_pays:
+        writers.append(BorrowedCredentials(model))
+        registry = load_registry()
+        cheaper = registry.cheaper(registry.find(model)) if base_url in (ANTHROPIC, OPENAI) else None
+        writers += [BorrowedCredentials(cheaper.name)] if cheaper else []
     if options.summary_model:
         name = options.summary_model
         context = load_registry().find(name).context_length
@@ -104,14 +142,16 @@ class IdlePrefetch:
     def __init__(self, options: GatewayOptions) -> None:
         self._options = options
         self._tasks: set[asyncio.Task[None]] = set()
+        self._on_client_key: set[asyncio.Task[None]] = set()
 
-    def begin(self, session: Session, credential: Credential) -> "asyncio.Task[None] | None":
-        """Start to prepare a summary for a session, if there is a summarizer."""
-        if not self._options.summaries and not self._options.summary_model:
+    def begin(self, session: Session, credential: Credential | None) -> "asyncio.Task[None] | None":
+        """Start to prepare a summary for a session, if there is a summarizer; `credential` is the client's, if that may pay."""
+        if credential is None and not self._options.summary_model:
             return None
         task = asyncio.create_task(self._prefetch_summary(session, credential))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        for group in (self._tasks, self._on_client_key) if credential else (self._tasks,):
+            group.add(task)
+            task.add_done_callback(group.discard)
         return task
 
     async def wait(self, task: "asyncio.Task[None] | None") -> None:
@@ -119,12 +159,12 @@ class IdlePrefetch:
 
         It is worth waiting: a summary that is cancelled has to be paid for all the same.
         """
-        if task is not None and self._options.summaries:
+        if task is not None and task in self._on_client_key:
             await asyncio.wait({task}, timeout=self._options.summary_seconds)
 
     def end(self, task: "asyncio.Task[None] | None") -> None:
         """Cancel a summary on the client's credential, now that its request is answered."""
-        if task is not None and self._options.summaries:
+        if task is not None and task in self._on_client_key:
             task.cancel()
 
     async def close(self) -> None:
@@ -133,8 +173,7 @@ class IdlePrefetch:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _prefetch_summary(self, session: Session, credential: Credential) -> None:
-        if self._options.summaries:
-            _CREDENTIAL.set(credential)
+    async def _prefetch_summary(self, session: Session, credential: Credential | None) -> None:
+        _CREDENTIAL.set(credential)
         with suppress(LowwaterError):
             await session.aprefetch_summary()

@@ -20,10 +20,21 @@ from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.repository import new_name
 from lowwater.session.session import Session
-from lowwater.settings import Settings
+from lowwater.settings import CacheTtl, Settings
 
-_Key = tuple[str, str, str]
-"""Tenant, model and URL."""
+
+class Terms(Struct, frozen=True, kw_only=True):
+    """What a client's requests agree in: sessions with other terms belong to another library."""
+
+    tenant: str
+    model: str
+    base_url: str
+    client_pays: bool = False
+    """Whether summaries may be written on the client's credential."""
+    cache_ttl: CacheTtl | None = None
+    """The cache lifetime that the client asks for with marks of its own; None if Lowwater places them."""
+
+
 _MOST_LIBRARIES = 1_000
 """Libraries kept in memory, one per tenant and model: a client may name as many models as it likes."""
 _MOST_BRANCHES = 8
@@ -55,8 +66,9 @@ class OpenSessions:
         self._clock = clock or SystemClock()
         self._settings = with_hygiene(options.settings)
         self._lookup = SessionLookup(store, joins_by_summary=options.joins_by_summary)
-        self._libraries: OrderedDict[_Key, Lowwater] = OrderedDict()
+        self._libraries: OrderedDict[Terms, Lowwater] = OrderedDict()
         self._open: OrderedDict[str, Session] = OrderedDict()
+        self._opened_with: dict[str, Terms] = {}
         self._sizes: dict[str, int] = {}
         """How many messages each open session had when it was last used."""
         self._messages = 0
@@ -67,28 +79,27 @@ class OpenSessions:
         """How many sessions are in memory."""
         return len(self._open)
 
-    def session_for(self, lookup: LookupKey, *, model: str, base_url: str) -> OpenedSession:
+    def session_for(self, lookup: LookupKey, terms: Terms) -> OpenedSession:
         """Return the session that a client's list belongs to, switched to the model it asks for; a new one if there is none.
 
         Nothing of a new one is stored until something happens to it.
         """
-        key = (lookup.tenant, model, base_url)
-        match = self._find(lookup, key)
+        match = self._find(lookup, terms)
         if match is None or match.kind != "same":
-            return OpenedSession(session=self._create(match, lookup, key), is_new=True)
-        session = self._open_fresh(match.session, key)
-        if internals(session).route.model != model or internals(session).route.base_url != base_url:
-            session.use(model, base_url=base_url)
+            return OpenedSession(session=self._create(match, lookup, terms), is_new=True)
+        session = self._open_fresh(match.session, terms)
+        route = internals(session).route
+        if (route.model, route.base_url) != (terms.model, terms.base_url):
+            session.use(terms.model, base_url=terms.base_url)
         return OpenedSession(session=session, is_new=False)
 
-    def preview_session(self, lookup: LookupKey, *, model: str, base_url: str) -> Session:
+    def preview_session(self, lookup: LookupKey, terms: Terms) -> Session:
         """Return the session that `session_for` would return, only to look at: nothing is stored or switched."""
-        key = (lookup.tenant, model, base_url)
-        match = self._find(lookup, key)
+        match = self._find(lookup, terms)
         if match is None or match.kind != "same":
             # It is not kept in memory, where it would displace one that is in use.
-            return self._create(match, lookup, key, is_kept=False)
-        return self._open_fresh(match.session, key)
+            return self._create(match, lookup, terms, is_kept=False)
+        return self._open_fresh(match.session, terms)
 
     def has_moved_past(self, session: Session, keys: Sequence[bytes]) -> bool:
         """Return whether a session has a list with these keys, and more messages after it."""
@@ -106,7 +117,7 @@ class OpenSessions:
         """Record a summary that a client asked for outside its conversation."""
         self._lookup.record_summary(lookup, lines)
 
-    def _find(self, lookup: LookupKey, key: _Key) -> SessionMatch | None:
+    def _find(self, lookup: LookupKey, terms: Terms) -> SessionMatch | None:
         """Return the session that has the beginning of a list; a match of the kind `back` is resolved to `same` or `fork`.
 
         A client that goes back abandons what it rewinds. If it continues an abandoned list after all, two branches are running
@@ -115,27 +126,27 @@ class OpenSessions:
         match = self._lookup.find(lookup)
         if match is None or match.kind != "back":
             return match
-        ledger = internals(self._open_fresh(match.session, key)).ledger
+        ledger = internals(self._open_fresh(match.session, terms)).ledger
         is_current = _begins_with(ledger, branch_of(ledger), lookup.keys[: match.length])
         return replace(match, kind="same" if is_current else "fork")
 
-    def _open_fresh(self, name: str, key: _Key) -> Session:
+    def _open_fresh(self, name: str, terms: Terms) -> Session:
         """Return a session with everything that other replicas have stored."""
-        session = self._open_session(name, key)
+        session = self._open_session(name, terms)
         session.refresh()
         return session
 
     def _create(
-        self, match: SessionMatch | None, lookup: LookupKey, key: _Key, *, is_kept: bool = True
+        self, match: SessionMatch | None, lookup: LookupKey, terms: Terms, *, is_kept: bool = True
     ) -> Session:
         """Return a new session; a fork begins with what its parent had at that point."""
         # Random enough that two replicas never choose the same name, which would make two clients share a session.
         name = f"{new_name(self._clock.now())}{secrets.token_hex(8)}"
-        session = self._open_session(name, key) if is_kept else self._load(name, key)
+        session = self._open_session(name, terms) if is_kept else self._load(name, terms)
         if match is None:
             internals(session).begin(About(source=self._source(lookup)))
             return session
-        parent = self._open_fresh(match.session, key)
+        parent = self._open_fresh(match.session, terms)
         internals(session).begin(
             About(source=self._source(lookup), parent=match.session),
             parent=parent,
@@ -147,23 +158,26 @@ class OpenSessions:
         """Return the source of a client's sessions: the operator's name for the tenant or its hash, and the project."""
         return source_of(self._options.tenant or lookup.tenant[:8], self._options.project)
 
-    def _open_session(self, name: str, key: _Key) -> Session:
+    def _open_session(self, name: str, terms: Terms) -> Session:
         with self._lock:
             session = self._open.get(name)
-            if session is not None:
+            # Summarizers belong to the library that opened it: with another model or consent it is opened again.
+            if session is not None and self._opened_with.get(name, terms) == terms:
                 self._open.move_to_end(name)
                 self._update_size(name, session)
                 return session
-        session = self._load(name, key)
+        session = self._load(name, terms)
         with self._lock:
-            session = self._open.setdefault(name, session)
+            if self._opened_with.get(name) == terms:
+                session = self._open[name]
+            self._open[name], self._opened_with[name] = session, terms
             self._open.move_to_end(name)
             self._update_size(name, session)
         return session
 
-    def _load(self, name: str, key: _Key) -> Session:
+    def _load(self, name: str, terms: Terms) -> Session:
         """Return a session as it was stored, without adding it to those in memory."""
-        library = self._library(key)
+        library = self._library(terms)
         session = library.session(name, as_left=True)
         library.release(name)
         return session
@@ -178,29 +192,41 @@ class OpenSessions:
             len(self._open) > options.open_sessions or self._messages > options.open_messages
         ):
             oldest, _ = self._open.popitem(last=False)
+            self._opened_with.pop(oldest, None)
             self._messages -= self._sizes.pop(oldest, 0)
 
-    def _library(self, key: _Key) -> Lowwater:
+    def _library(self, terms: Terms) -> Lowwater:
         """Return the library for a tenant's model: what it learns of the context length must not come from another tenant."""
-        _, model, base_url = key
         with self._lock:
-            library = self._libraries.get(key)
+            library = self._libraries.get(terms)
             if library is not None:
-                self._libraries.move_to_end(key)
+                self._libraries.move_to_end(terms)
             else:
                 while len(self._libraries) >= _MOST_LIBRARIES:
                     self._libraries.popitem(last=False)
-                library = self._libraries[key] = Lowwater(
-                    model=model,
-                    base_url=base_url,
+                library = self._libraries[terms] = Lowwater(
+                    model=terms.model,
+                    base_url=terms.base_url,
                     policy=self._options.policy,
-                    settings=self._settings,
-                    summarizer=summarizers_of(self._options, model),
+                    settings=with_lifetime(self._settings, terms.cache_ttl),
+                    summarizer=summarizers_of(
+                        self._options,
+                        terms.model,
+                        base_url=terms.base_url,
+                        client_pays=terms.client_pays,
+                    ),
                     store=self._store,
                     sinks=self._sinks,
                     clock=self._clock,
                 )
             return library
+
+
+def with_lifetime(settings: Settings, cache_ttl: CacheTtl | None) -> Settings:
+    """Return settings with the cache lifetime that a client's own marks ask for; the same ones if it sets none."""
+    if cache_ttl is None:
+        return settings
+    return replace(settings, model=replace(settings.model, cache_ttl=cache_ttl))
 
 
 def with_hygiene(settings: Settings) -> Settings:

@@ -18,6 +18,7 @@ OWN_TENANT = "me"
 SOURCE = "gateway"
 
 Marking = Literal["client", "auto"]
+SummaryConsent = Literal["never", "asked", "api-keys"]
 
 
 class GatewayOptions(Struct, frozen=True, kw_only=True):
@@ -30,11 +31,13 @@ class GatewayOptions(Struct, frozen=True, kw_only=True):
     tenant: str = ""
     """The tenant of all clients, whatever their credentials; empty for one tenant per credential."""
     marks: Marking = "client"
-    """`client`: place cache marks only where the client sets some itself; `auto`: wherever the provider takes them."""
+    """`client`: place cache marks only where the client sets some itself, with its lifetime; `auto`: wherever the provider takes
+    them, with the lifetime that pays, for clients with an API key."""
     recall: bool = False
     """Whether recall tools are added to requests, and their calls answered here."""
-    summaries: bool = False
-    """Whether summaries may be written on a client's credential while one of its requests is open."""
+    summaries: SummaryConsent = "asked"
+    """Whose credential may pay for summaries while one of its requests is open: nobody's (`never`), that of clients which send
+    `x-lowwater-summaries: on` (`asked`), or any API key (`api-keys`). A subscription's login never does."""
     summary_seconds: float = 30.0
     """How long the end of an answer may wait for a summary on its client's credential; the first byte never waits."""
     summary_model: str = ""

@@ -12,6 +12,8 @@ import msgspec
 NOBODY = "nobody"
 """The tenant of all requests without a credential."""
 ACCESS = "x-lowwater-key"
+CONSENT = "x-lowwater-summaries"
+"""The header by which a client agrees that summaries are written on its API key; like the key, it is not forwarded."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9_.=-]+")
 """The characters of a single token; a header that came twice does not match."""

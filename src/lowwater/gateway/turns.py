@@ -34,8 +34,8 @@ from lowwater.gateway.client_request import (
     results_beside_question,
 )
 from lowwater.gateway.observability import GatewayMetrics, error_location
-from lowwater.gateway.open_sessions import OpenSessions
-from lowwater.gateway.options import GatewayOptions
+from lowwater.gateway.open_sessions import OpenSessions, Terms
+from lowwater.gateway.options import GatewayOptions, Marking
 from lowwater.gateway.recall import RecallCall, with_recall
 from lowwater.gateway.session_lookup import (
     LookupKey,
@@ -75,6 +75,20 @@ class RequestContext(Struct, frozen=True, kw_only=True):
 
     tenant: str
     base_url: str
+    client_pays: bool = False
+    """Whether summaries may be written on the client's credential."""
+    marking: Marking = "client"
+    """Who places the cache marks."""
+
+    def terms(self, client_request: ClientRequest) -> Terms:
+        """Return the terms of a request's session."""
+        return Terms(
+            tenant=self.tenant,
+            model=client_request.model,
+            base_url=self.base_url,
+            client_pays=self.client_pays,
+            cache_ttl=client_request.marked_lifetime if self.marking == "client" else None,
+        )
 
 
 class DecodedInput(TurnInput, frozen=True, kw_only=True):
@@ -123,6 +137,8 @@ class GatewayTurn(Struct, frozen=True, kw_only=True):
     request: PreparedRequest
     body: bytes
     deferred: DeferredWrite
+    marking: Marking = "client"
+    """Who places the cache marks."""
     is_new: bool = False
     """Whether the session was created for this request."""
     key_before_question: bytes = b""
@@ -151,18 +167,18 @@ class GatewayTurns:
         if self._options.recall:
             client_request = with_recall(client_request)
         read, lookup = self._read(client_request, context.tenant)
-        opened = self._sessions.session_for(lookup, model=client_request.model, base_url=context.base_url)
+        opened = self._sessions.session_for(lookup, context.terms(client_request))
         session = opened.session
         turn_input = DecodedInput(client_request=client_request, read=tuple(read))
         before_question = _before_question(read)
         if before_question:
             request = internals(session).uncompacted_request(turn_input)
-            body = outgoing_body(client_request, request, marking=self._options.marks)
+            body = outgoing_body(client_request, request, marking=context.marking)
             deferred = _write_of(session, turn_input, before_question)
         else:
             offered = internals(session).offer_turn(turn_input)
             request = offered.request
-            body = outgoing_body(client_request, request, marking=self._options.marks)
+            body = outgoing_body(client_request, request, marking=context.marking)
             deferred = DeferredWrite(partial(internals(session).accept_turn, offered, body=body))
         self._remember_changed(lookup, request)
         return GatewayTurn(
@@ -172,6 +188,7 @@ class GatewayTurns:
             request=request,
             body=body,
             deferred=deferred,
+            marking=context.marking,
             is_new=opened.is_new,
             has_inline_conversation=not before_question
             and not client_request.tools
@@ -202,7 +219,7 @@ class GatewayTurns:
         read, _ = self._read(client_request, turn.lookup.tenant)
         turn_input = DecodedInput(client_request=client_request, read=tuple(read))
         offered = internals(session).offer_turn(turn_input, fewer_images=fewer_images)
-        body = outgoing_body(client_request, offered.request, marking=self._options.marks)
+        body = outgoing_body(client_request, offered.request, marking=turn.marking)
         if body == turn.body:
             return None
         self._remember_changed(turn.lookup, offered.request)
@@ -221,21 +238,19 @@ class GatewayTurns:
         if self._options.recall:
             client_request = with_recall(client_request)
         read, lookup = self._read(client_request, context.tenant)
-        session = self._sessions.preview_session(
-            lookup, model=client_request.model, base_url=context.base_url
-        )
+        session = self._sessions.preview_session(lookup, context.terms(client_request))
         turn_input = DecodedInput(client_request=client_request, read=tuple(read))
         request = (
             internals(session).uncompacted_request(turn_input)
             if _before_question(read)
             else internals(session).preview_request(turn_input)
         )
-        return outgoing_body(client_request, request, marking=self._options.marks)
+        return outgoing_body(client_request, request, marking=context.marking)
 
     def catch_up(self, client_request: ClientRequest, context: RequestContext, answer: bytes) -> None:
         """Record the answer to a request that was forwarded unchanged because the store could not be reached."""
         read, lookup = self._read(client_request, context.tenant)
-        opened = self._sessions.session_for(lookup, model=client_request.model, base_url=context.base_url)
+        opened = self._sessions.session_for(lookup, context.terms(client_request))
         session, before_question = opened.session, _before_question(read)
         turn_input = DecodedInput(client_request=client_request, read=tuple(read))
         stored = replace(turn_input, read=tuple(before_question)) if before_question else turn_input

@@ -21,7 +21,6 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.events import Compaction, Event
 from lowwater.core.ledger import Ledger
 from lowwater.core.legality import mend
-from lowwater.core.policies.registry import policy_named
 from lowwater.core.summary.request import CachedPrefix, SummaryRequest, Written
 from lowwater.core.turns.costs import both
 from lowwater.core.turns.effects import (
@@ -336,8 +335,8 @@ class TurnRunner:
     def work_out(self, turn: Turn[Prepared]) -> WorkedOutTurn:
         """Run a turn without storing it and without asking a summarizer.
 
-        A turn that would have to ask one compacts nothing, unless the prompt does not fit: then it is made to fit without
-        a model.
+        Where one would have to be asked, the turn is decided as if there were none: what can be had without a model is bought
+        if it pays at its own price.
         """
         with self._one_at_a_time():
             try:
@@ -418,7 +417,7 @@ class TurnRunner:
         return with_duration(result, clock.now() - at)
 
     def _setup_without_summarizers(self) -> Setup:
-        return replace(self._setup, rungs=0, policy=policy_named("never"))
+        return replace(self._setup, rungs=0, summary_models=(), native=())
 
     def _driver(self) -> Driver:
         return Driver(

@@ -172,9 +172,9 @@ class ModelSettings(SettingsSection, frozen=True, kw_only=True, forbid_unknown_f
     cache_ttl: Annotated[
         CacheTtl,
         Meta(
-            description="Lifetime asked for the provider's prompt cache; auto: by the measured gaps and prices."
+            description="Lifetime asked for the provider's prompt cache; auto: by the pauses between calls and the prices."
         ),
-    ] = "5m"
+    ] = "auto"
     native_compaction: Annotated[
         bool,
         Meta(

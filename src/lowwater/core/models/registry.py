@@ -1,6 +1,7 @@
 """The model registry: finds a model by name in any spelling, and states what had to be assumed."""
 
 from collections.abc import Callable, Iterable
+from math import log
 from typing import Literal
 
 from msgspec import Struct
@@ -27,6 +28,8 @@ from lowwater.core.models.names import (
 CONTEXT_OF_UNKNOWN = 128_000
 CONTEXT_OF_MEMBER = 200_000
 """The context length assumed of an unlisted member of a family, unless a listed one has less."""
+_CHORE_SHARE = 5
+"""A model for chores costs about this fraction (one part in so many) of the one that does the work."""
 NO_PRICE = "no price known: no dollar figure"
 
 PriceList = Callable[[ModelSpelling, ModelFamily | None], Listing | None]
@@ -73,6 +76,21 @@ class Registry:
     def find(self, name: str) -> Model:
         """Return the model called `name`; an unknown one has its assumptions stated and no prices."""
         return self.match(name).model
+
+    def cheaper(self, model: Model) -> Model | None:
+        """Return the same provider's model for chores such as summaries: the one nearest to a fifth of the price of `model`.
+
+        None if there is no cheaper one, or the price of `model` is unknown.
+        """
+        if model.prices is None:
+            return None
+        wanted = model.prices.input / _CHORE_SHARE
+        prices = {
+            other: other.prices.input
+            for other in self.models
+            if other.provider == model.provider and other.prices and other.prices.input < model.prices.input
+        }
+        return min(prices, key=lambda other: abs(log(prices[other] / wanted)), default=None)
 
     def match(self, name: str) -> ModelMatch:
         """Return the model called `name` and how it was found."""

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from lowwater.core.api_calls import Response
 from lowwater.core.cache.belief import Layout, MarkLifetime, Warmth, after_call, expected_usage, warmth
-from lowwater.core.cache.lifetimes import Lifetime, settle_ttl
+from lowwater.core.cache.lifetimes import WINDOW, Lifetime, settle_ttl
 from lowwater.core.cache.marks import CacheMarks, marks_for, place_marks, seams_of
 from lowwater.core.costs.prices import with_fallback_prices
 from lowwater.core.decisions import scaled
@@ -22,7 +22,7 @@ from lowwater.core.turns.state import (
 )
 from lowwater.core.view import Summary, join_neighbours, neighbours_to_join
 
-_REMEMBERED_GAPS = 50
+_REMEMBERED_GAPS = WINDOW
 """How many times between calls are remembered, to choose the lifetime of cache marks."""
 _MOST_RUNS = 128
 """How many runs of messages a rent meter may have before those are dropped that the view no longer shows."""

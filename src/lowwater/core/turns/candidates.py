@@ -54,7 +54,7 @@ def _priced_candidates(
     assert pricing is not None
     lost = shares_lost(request)
     edits = [offer for offer in offers if offer.mechanism in lost]
-    spans = summarize.propose_priced(request) if pricing.summarizers else []
+    spans = summarize.propose_priced(request)
     own = native.propose_block(request, survey(request).zones) if inputs.native is not None else None
     spans += [offer for offer in (own, ready) if offer is not None]
     return pricing.candidates(candidate_plans(edits, spans, pricing, lost=lost))
@@ -191,12 +191,13 @@ def cost_of_summary(
 ) -> int | None:
     """Return the cost of the cheapest call that a proposal needs, in nano-dollars; None if no summarizer can take it.
 
-    A proposal without calls has its summary already, and costs nothing. `summary` is the length of the summary in the model's
-    tokens, if a better estimate is known than what the proposal says.
+    A proposal without calls has its summary already, and costs nothing; neither does one that no model may write, because it
+    is extracted from the transcript. `summary` is the length of the summary in the model's tokens, if a better estimate is
+    known than what the proposal says.
     """
     span = offer.span
     assert span is not None
-    if not offer.calls:
+    if not offer.calls or (not pricing.summarizers and offer.mechanism != native.NAME):
         return 0
     replaced = starts[span.stop] - starts[span.start]
     tokens = replaced - scaled(offer.removes, pricing.scale) if summary is None else summary

@@ -66,14 +66,16 @@ def prefer_native(decision: Compact, inputs: DecisionInputs, state: State, setup
 def _ladder(state: State, setup: Setup, now: DecisionContext, decision: Compact) -> Ladder:
     """Return the summarizers to ask, in order.
 
-    None is asked during a cool-down, unless the prompt is at the wall or the compaction was requested by hand.
+    None is asked once summaries have cost their share of the session, unless the compaction was requested by hand, and
+    none during a cool-down, unless the prompt is at the wall, too.
     """
     ladder = order_ladder(
         setup.ladder(state.summarizer_backoff.at(now.at)), state, setup, decision.proposals, at=now.at
     )
-    if now.forced or now.prompt >= now.limits.wall or not cool_down_left(now.past, now.at):
+    if now.forced:
         return ladder
-    return replace(ladder, rungs=0)
+    is_cooling = now.prompt < now.limits.wall and cool_down_left(now.past, now.at)
+    return replace(ladder, rungs=0) if is_cooling or state.totals.has_spent_summary_share else ladder
 
 
 def order_ladder(

@@ -31,7 +31,7 @@ from lowwater.core.turns.summaries import obtain
 _TURNS_AHEAD = 10
 """A summary is prefetched if a size will force one within this many turns of measured growth, and this one will suffice then."""
 _SHARE_OF_PRICE = 0.5
-"""Or if the rent paid has reached this share of its price."""
+"""Or if it is due, or the rent paid has reached this share of its price."""
 
 
 class PrefetchOutcome(Struct, frozen=True, kw_only=True):
@@ -57,7 +57,12 @@ def prefetch_summary(
     it is needed.
     """
     ladder = setup.ladder(state.summarizer_backoff.at(at))
-    if not ladder.asked or is_prefetched(state) or cool_down_left(state.past, at):
+    if (
+        not ladder.asked
+        or is_prefetched(state)
+        or cool_down_left(state.past, at)
+        or state.totals.has_spent_summary_share
+    ):
         return None
     inputs = decision_context(state, setup, at)
     offer = next(iter(summarize.propose_priced(inputs.request)), None)
@@ -105,7 +110,7 @@ def _is_expected(inputs: DecisionInputs, offer: Proposal, setup: Setup) -> bool:
     if inputs.pricing is None:
         return False
     plans = candidate_plans((), [offer], inputs.pricing, lost={})
-    return any(plan.rent >= _SHARE_OF_PRICE * plan.price for plan in plans)
+    return any(plan.is_due or plan.rent >= _SHARE_OF_PRICE * plan.price for plan in plans)
 
 
 def settle(state: State, outcome: PrefetchOutcome) -> State:

@@ -225,5 +225,5 @@ def pricing_for(state: State, setup: Setup, tail: int, at: float) -> PricingCont
         calls=state.totals.turns,
         session_tokens=scaled(state.ledger.view.original_tokens, state.scale),
         messages=len(state.ledger.messages),
-        summarizers=setup.summary_models,
+        summarizers=() if state.totals.has_spent_summary_share else setup.summary_models,
     )

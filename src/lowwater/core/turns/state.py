@@ -43,6 +43,8 @@ _RECHECK_PART = 4
 _RECHECK_GROWTH = 1.03
 """They are also asked again when the prompt has grown by this factor: there is more to remove."""
 _NEVER = 10**18
+SUMMARY_SHARE = 0.1
+"""The share of a session's cost that summaries by a model may have."""
 PREAMBLE = -1
 """The index of tools and system prompt among the marks."""
 _SAME_SCALE = 0.005
@@ -74,6 +76,14 @@ class Totals(Struct, frozen=True, kw_only=True, rename=stored_as("totals"), forb
     """Nano-dollars for calls that wrote summaries; None once one of them had no known price."""
     thinking_off: int = 0
     """Calls whose thinking was disabled, because the provider would have refused it behind a compaction."""
+
+    @property
+    def has_spent_summary_share(self) -> bool:
+        """Whether summaries have cost their share of the session; further ones are not bought until its other calls have cost more.
+
+        Without known prices nothing is capped.
+        """
+        return bool(self.cost and self.summary_cost and self.summary_cost > SUMMARY_SHARE * self.cost)
 
     def paid(self, cost: int | None, *, for_summaries: bool = False) -> "Totals":
         """Return the totals with the cost of further calls; None if it is not known."""

@@ -1,13 +1,15 @@
 """Replays a script with the real engine: the messages at their recorded times, each call billed by the provider's cache rules."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.core.accounts.cadence import summaries_in
+from lowwater.adapters.models import load_registry
 from lowwater.core.api_calls import Usage
+from lowwater.core.cache.marks import CacheMarks
 from lowwater.core.costs.prices import INSTRUCTION, cost_of
 from lowwater.core.events import Compaction
 from lowwater.core.formats.codec import as_completion
@@ -16,6 +18,7 @@ from lowwater.core.models.model import MarkedPrefixes, Model
 from lowwater.core.stored import Hit
 from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest, Written
+from lowwater.core.summary.transcript import transcript_for
 from lowwater.core.tokens.counting import rules_for
 from lowwater.core.view import Edited
 from lowwater.lab.references.reachability import Scorer, UseOutcome
@@ -28,11 +31,56 @@ from lowwater.session.dependencies import ManualClock
 from lowwater.session.factories import counter_for
 from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
+from lowwater.session.turn_input import TurnInput
 from lowwater.settings import OutputSettings, Settings
 
 _SESSION = "replay"
 _FILLER_WORD = " the"
 """One token in all vocabularies in use."""
+
+
+class Configuration(Struct, frozen=True, kw_only=True):
+    """How Lowwater is set up: who writes summaries, when, and whether the model can recall."""
+
+    name: str
+    about: str
+    writers: tuple[Literal["own", "cheaper"], ...] = ()
+    """Who may be asked for summaries: the session's own model, the provider's cheaper one; empty if nobody."""
+    prefetches: bool = False
+    """Whether summaries are only written beside answers, before they are needed, so that no request waits for one."""
+    offers_recall: bool = True
+
+
+CONFIGURATIONS = {
+    each.name: each
+    for each in (
+        Configuration(
+            name="shipped",
+            about="what `lowwater run` does with an API key: recall, and summaries written beside answers by the "
+            "session's model or its provider's cheaper one",
+            writers=("own", "cheaper"),
+            prefetches=True,
+        ),
+        Configuration(
+            name="full",
+            about="recall, and summaries by either model at the moment they are needed, as in the library",
+            writers=("own", "cheaper"),
+        ),
+        Configuration(
+            name="own-model",
+            about="recall, and summaries by the session's own model only, at the moment they are needed",
+            writers=("own",),
+        ),
+        Configuration(name="keyless", about="recall, and no model is asked: summaries are extracted"),
+        Configuration(
+            name="no-recall",
+            about="neither recall nor a model for summaries, as `lowwater serve` without options",
+            offers_recall=False,
+        ),
+    )
+}
+"""The configurations that replays and benchmarks speak of, the shipped one first."""
+SHIPPED, FULL = CONFIGURATIONS["shipped"], CONFIGURATIONS["full"]
 
 
 class EngineRun(Struct, frozen=True, kw_only=True):
@@ -47,29 +95,49 @@ class EngineRun(Struct, frozen=True, kw_only=True):
     """Tokens of tools and system prompt; only their size is known."""
     lost: tuple[bool, ...] = ()
     """For each call, whether the cache has lost the prefix against the rules; empty if it never has."""
-    other: Model | None = None
-    """Another model that may write summaries if that is cheaper."""
-    keyless: bool = False
-    """Whether there is no model for summaries at all."""
-    offers_recall: bool = True
+    configuration: Configuration = SHIPPED
+
+
+class _SummaryAsked(Struct, frozen=True, kw_only=True):
+    """One request for a summary, in the tokens of the model that is billed for it."""
+
+    billed: Model
+    extends: bool
+    """Whether it extended the session's last request; otherwise a transcript was sent."""
+    transcript: int
+    written: int
 
 
 class ReplaySummarizer:
     """Stands in for a model with the extractive summarizer, so that summaries are equally good for every policy.
 
-    Its summaries are at most as long as those assumed on courses, which is about the length of recorded ones.
+    Its summaries are at most as long as those assumed on courses, which is about the length of recorded ones. `asked` has
+    the requests since it was last emptied.
     """
 
-    def __init__(self, billed: Model) -> None:
+    def __init__(self, billed: Model, *, is_own: bool) -> None:
         self.billed = billed
         self.model = billed.name
-        self.name = f"stand-in for {billed.name}"
+        self.asked: list[_SummaryAsked] = []
+        self._is_own = is_own
         self._tokenizer = counter_for(billed.name)
+        self._scale = rules_for(billed.name).scale
 
     def summarize(self, request: SummaryRequest, /) -> Written:
         """Return the extractive summary."""
         shorter = replace(request, max_tokens=min(request.max_tokens, sheet_of(self.billed).summary))
-        return Written(text=extract(shorter, self._tokenizer), by=self.name)
+        text = extract(shorter, self._tokenizer)
+        extends, sent = self._is_own and request.cached_prefix is not None, 0
+        if not extends:
+            shown = transcript_for(request, self._tokenizer, max_tokens=self.billed.context_length)
+            sent = self._tokens(shown) + self._tokens(request.previous)
+        self.asked.append(
+            _SummaryAsked(billed=self.billed, extends=extends, transcript=sent, written=self._tokens(text))
+        )
+        return Written(text=text, by=f"stand-in for {self.billed.name}")
+
+    def _tokens(self, text: str) -> int:
+        return round(self._tokenizer.count(text) * self._scale)
 
 
 def play_with_engine(script: ReplayScript, uses: Sequence[LaterUse], run: EngineRun) -> PolicyOutcome:
@@ -84,22 +152,21 @@ class _EngineReplay:
         self._script, self._run, self._model = script, run, run.model
         self._tokenizer = counter_for(run.model.name)
         self._clock, self._sink = ManualClock(), MemorySink()
-        models = () if run.keyless else (run.model, run.other)
-        writers = [ReplaySummarizer(model) for model in models if model is not None]
-        self._billed_by = {writer.name: writer.billed for writer in writers}
+        self._writers = list(_writers(run))
         self._library = Lowwater(
             store="memory:",
             model=run.model.name,
             policy=run.policy,
             clock=self._clock,
-            summarizer=writers,
+            summarizer=self._writers,
             settings=Settings(output=OutputSettings(quiet=True)),
             sinks=(self._sink,),
         )
         self._session = self._library.session(_SESSION)
         self._session.learn_context_length(run.model.context_length)
+        self._internals = internals(self._session)
         self._scorer = Scorer(uses, script.messages, tokenizer=self._tokenizer)
-        self._ttl = sheet_of(run.model).ttl
+        self._marks: CacheMarks | None = None
         self._sent, self._called = 0, 0.0
         self._recalled: dict[int, int] = {}
         self._rows = CallLog()
@@ -116,17 +183,19 @@ class _EngineReplay:
 
     def _call(self, turn: int, call: ScriptedCall) -> None:
         known = len(self._sink.events)
-        self._session.prepare(system=self._system(turn), offers_recall=self._run.offers_recall)
+        self._prepare(self._system(turn))
         events = [event for _, event in self._sink.events[known:] if isinstance(event, Compaction)]
-        usage = self._billed(
-            turn, replace(internals(self._session).expected_usage, output=self._run.outputs[turn])
-        )
-        asked = sum(self._asked(turn, event) for event in events)
-        ledger, scale = internals(self._session).ledger, internals(self._session).scale
+        usage = self._billed(turn, replace(self._internals.expected_usage, output=self._run.outputs[turn]))
+        asked = self._asked(is_warm=self._is_warm(turn))
+        if self._run.configuration.prefetches:
+            self._called, self._sent = self._clock.now(), usage.prompt
+            self._session.prefetch_summary()
+            asked += self._asked(is_warm=True)
+        ledger, scale = self._internals.ledger, self._internals.scale
         self._rows.calls.append(
             CallResult(
                 usage=usage,
-                cost=_cost(usage, self._model) + asked,
+                cost=cost_at_list_price(usage, self._model) + asked,
                 asked=asked,
                 rework=self._rework(ledger, usage.prompt),
                 elided=round(_elided(ledger) * scale),
@@ -142,6 +211,16 @@ class _EngineReplay:
         self._called, self._sent = self._clock.now(), usage.prompt
         self._session.record(as_completion(msgspec.Raw(call.answer), usage, self._model.name))
 
+    def _prepare(self, system: str | None) -> None:
+        """Prepare the call as the library does, or as the gateway, which never waits for a summary."""
+        recall = self._run.configuration.offers_recall
+        if not self._run.configuration.prefetches:
+            self._marks = self._session.prepare(system=system, offers_recall=recall).marks
+            return
+        offered = self._internals.offer_turn(TurnInput(system=system, offers_recall=recall))
+        self._internals.accept_turn(offered, body=b"")
+        self._marks = offered.request.marks
+
     def _system(self, turn: int) -> str | None:
         if turn or not self._run.fixed:
             return None
@@ -156,34 +235,38 @@ class _EngineReplay:
             return replace(usage, cache_read=0, cache_write=usage.cache_write + read)
         return replace(usage, cache_read=0, uncached=usage.uncached + read)
 
-    def _asked(self, turn: int, event: Compaction) -> int:
-        """Return the cost of a compaction's summary calls.
+    def _is_warm(self, turn: int) -> bool:
+        """Return whether the last prompt is still cached before a turn's call."""
+        rules = self._model.cache
+        is_long = self._marks is not None and self._marks.ttl == "1h" and rules.ttl_long is not None
+        ttl = rules.ttl_long if is_long and rules.ttl_long else sheet_of(self._model).ttl
+        return self._clock.now() - self._called <= ttl and not self._is_lost(turn)
 
-        The session's own model gets the previous request with an instruction appended; another model only what is replaced.
+    def _asked(self, *, is_warm: bool) -> int:
+        """Return the cost of the summaries asked for since the last time.
+
+        The session's own model gets the last request with an instruction appended; another model only a transcript.
         """
-        model = self._billed_by.get(event.summarizer)
-        if model is None:
-            return 0
-        if model.name != self._model.name:
-            replaced = event.reclaimed + event.summary_tokens
-            return _cost(Usage(uncached=replaced + INSTRUCTION, output=event.summary_tokens), model)
-        is_warm = self._clock.now() - self._called <= self._ttl and not self._is_lost(turn)
-        read = min(self._sent, event.before) if is_warm else 0
-        usage = Usage(
-            cache_read=read, uncached=event.before - read + INSTRUCTION, output=event.summary_tokens
-        )
-        again = replace(usage, output=0)
-        return _cost(usage, model) + (summaries_in(event) - 1) * _cost(again, model)
+        cost = 0
+        for writer in self._writers:
+            for asked in writer.asked:
+                prompt, read = asked.transcript, 0
+                if asked.extends:
+                    prompt, read = self._sent, self._sent if is_warm else 0
+                usage = Usage(cache_read=read, uncached=prompt - read + INSTRUCTION, output=asked.written)
+                cost += cost_at_list_price(usage, asked.billed)
+            writer.asked.clear()
+        return cost
 
     def _rework(self, ledger: Ledger, prompt: int) -> int:
         """Return the cost of the recalls that this call needs; a recalled result stays in the tail for a while."""
-        found, scale = self._scorer.at(ledger, self._search), internals(self._session).scale
+        found, scale = self._scorer.at(ledger, self._search), self._internals.scale
         self._rows.found += found
         cost, whole = 0, round(ledger.view.original_tokens * scale)
         for number, tokens in _lost(found).items():
             if whole - self._recalled.get(number, -TAIL) >= TAIL:
                 recall = Usage(cache_read=prompt, cache_write=round(tokens * scale))
-                cost += _cost(recall, self._model)
+                cost += cost_at_list_price(recall, self._model)
             self._recalled[number] = whole
         return cost
 
@@ -194,7 +277,16 @@ class _EngineReplay:
         return bool(self._run.lost) and self._run.lost[turn]
 
 
-def _cost(usage: Usage, model: Model) -> int:
+def _writers(run: EngineRun) -> Iterator[ReplaySummarizer]:
+    """Yield the summarizers of a run's configuration."""
+    for who in run.configuration.writers:
+        model = run.model if who == "own" else load_registry().cheaper(run.model)
+        if model is not None:
+            yield ReplaySummarizer(model, is_own=who == "own")
+
+
+def cost_at_list_price(usage: Usage, model: Model) -> int:
+    """Return what a call costs on a model whose price is known, in nano-dollars."""
     cost = cost_of(usage, model)
     assert cost is not None, f"no price is known for {model.name}"
     return cost

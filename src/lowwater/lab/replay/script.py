@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from math import log
 from random import Random
 
 from msgspec import Struct
@@ -26,7 +25,7 @@ from lowwater.session.factories import counter_for, framing_for
 FORMAT: Format = "openai_chat"
 PAUSE = 20.0
 """Seconds between calls if no times are recorded: enough for tools to run, and short enough for a warm cache."""
-_REPLACEMENT_KIND = "compact_summary"
+REPLACEMENT_KIND = "compact_summary"
 """Messages of this kind are summaries that the recording agent put in place of history; they are left out, as the history is kept."""
 TAIL = 20_000
 """Tokens of the protected tail."""
@@ -98,7 +97,7 @@ def script_of(recording: Recording) -> ReplayScript:
     cannot be sent and are left out.
     """
     kept = [
-        each for each in recording.messages if each.kind != _REPLACEMENT_KIND and not is_empty(each.message)
+        each for each in recording.messages if each.kind != REPLACEMENT_KIND and not is_empty(each.message)
     ]
     answers = _answers(kept)
     if not answers:
@@ -243,24 +242,6 @@ def model_named(name: str, registry: Registry) -> Model:
     if model.prices is None:
         raise BadInput(f"no price is known for {name!r}, so that nothing can be charged for it")
     return model
-
-
-def cheaper_model(model: Model, registry: Registry) -> Model | None:
-    """Return the provider's cheaper model whose price is closest to that assumed on courses; None if there is none."""
-    if model.prices is None:
-        return None
-    wanted = model.prices.input / _OTHER_INPUT
-    cheaper = [
-        other
-        for other in registry.models
-        if other.provider == model.provider and other.prices and other.prices.input < model.prices.input
-    ]
-    return min(cheaper, key=lambda other: abs(log(_input(other) / wanted)), default=None)
-
-
-def _input(model: Model) -> int:
-    assert model.prices is not None
-    return model.prices.input
 
 
 def sheet_of(model: Model) -> Sheet:

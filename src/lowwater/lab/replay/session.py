@@ -25,7 +25,7 @@ from lowwater.lab.replay.course_replay import (
     PolicyOutcome,
     SessionResult,
 )
-from lowwater.lab.replay.live import EngineRun, play_with_engine
+from lowwater.lab.replay.live import CONFIGURATIONS, SHIPPED, Configuration, EngineRun, play_with_engine
 from lowwater.lab.replay.script import (
     ARMS,
     ASSUMED,
@@ -33,7 +33,6 @@ from lowwater.lab.replay.script import (
     Arm,
     ReplayScript,
     cache_losses,
-    cheaper_model,
     course_for,
     gaps_of,
     model_named,
@@ -43,7 +42,7 @@ from lowwater.lab.replay.script import (
 from lowwater.logs.recording import Recording
 from lowwater.settings.coercion import did_you_mean, shown
 
-VERSION = 4
+VERSION = 5
 """The version of results, part of their keys: raise it with every change of how results are computed."""
 _PRICING = ModelPrices()
 MAX_REPLAYED_CALLS = 3_000
@@ -75,6 +74,8 @@ class ReplayOptions(Struct, frozen=True, kw_only=True):
     """The policies that the real engine plays as well; it takes milliseconds per call, a course microseconds."""
     full_arms: tuple[str, ...] = (NEUTRAL.name,)
     """The arms in which the real engine plays."""
+    configuration: str = SHIPPED.name
+    """How the real engine is set up."""
 
     @property
     def by_engine(self) -> tuple[str, ...]:
@@ -83,9 +84,14 @@ class ReplayOptions(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for name in (*self.policies, *self.full):
-            if name not in POLICY_NAMES:
-                hint = did_you_mean(name, POLICY_NAMES) or f"; there are {', '.join(POLICY_NAMES)}"
-                raise BadSetting(f"there is no policy {shown(name)} to replay{hint}")
+            _require("policy", name, POLICY_NAMES)
+        _require("configuration", self.configuration, tuple(CONFIGURATIONS))
+
+
+def _require(what: str, name: str, known: tuple[str, ...]) -> None:
+    if name not in known:
+        hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"
+        raise BadSetting(f"there is no {what} {shown(name)} to replay{hint}")
 
 
 class ReplayTask(Struct, frozen=True, kw_only=True):
@@ -143,7 +149,14 @@ def _replay(task: ReplayTask, about: SessionResult) -> SessionResult:
         if arm.name in options.full_arms:
             lost = cache_losses(arm, script.name, gaps_of(script))
             outcomes += _engine_outcomes(
-                script, uses, model, course, options.by_engine, arm=arm.name, lost=lost
+                script,
+                uses,
+                model,
+                course,
+                options.by_engine,
+                configuration=CONFIGURATIONS[options.configuration],
+                arm=arm.name,
+                lost=lost,
             )
     return replace(
         about,
@@ -188,6 +201,7 @@ def _engine_outcomes(
     course: Course,
     policies: Sequence[str],
     *,
+    configuration: Configuration,
     arm: str,
     lost: tuple[bool, ...],
 ) -> Iterator[PolicyOutcome]:
@@ -196,7 +210,7 @@ def _engine_outcomes(
         run = EngineRun(
             policy=ENGINE_POLICIES[name],
             model=model,
-            other=cheaper_model(model, load_registry()),
+            configuration=configuration,
             fixed=course.fixed,
             outputs=tuple(turn.output for turn in course.turns),
             lost=lost,

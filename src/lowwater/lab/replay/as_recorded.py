@@ -1,0 +1,143 @@
+"""Plays a session as its client had it: with the client's own compactions where they were recorded, and nothing of ours."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lowwater.core.api_calls import Usage
+from lowwater.core.costs.prices import INSTRUCTION
+from lowwater.core.formats.codec import as_completion, encode_messages
+from lowwater.core.messages import Message, Text
+from lowwater.core.models.model import Model
+from lowwater.core.tokens.counting import rules_for
+from lowwater.lab.references.uses import LaterUse, find_words
+from lowwater.lab.replay.course_replay import CadenceSums, PolicyOutcome, UsesFound
+from lowwater.lab.replay.live import cost_at_list_price, filler_text
+from lowwater.lab.replay.script import FORMAT, REPLACEMENT_KIND, ReplayScript, sheet_of
+from lowwater.logs.recording import Recording
+from lowwater.logs.recording_builder import is_empty
+from lowwater.session.dependencies import ManualClock
+from lowwater.session.factories import counter_for
+from lowwater.session.internals import internals
+from lowwater.session.library import Lowwater
+from lowwater.settings import OutputSettings, Settings
+
+AS_RECORDED = "as-recorded"
+"""The name under which a session with its client's own compactions is listed."""
+_USUAL_SUMMARY = 2_700
+"""Tokens of a summary whose text was not recorded: about the median of the recorded ones (bench/README.md)."""
+_LEAST_SUMMARY = 200
+"""Characters below which what stands for a summary is only a note that there was one."""
+
+
+class ClientCompaction(Struct, frozen=True, kw_only=True):
+    """A compaction of the client's own."""
+
+    turn: int
+    """The index of the first call after it."""
+    first_kept: int
+    """The number of the first message of the session that the client still sent."""
+    summary: str
+    """What it put in place of the rest; empty if that was not recorded."""
+
+
+def client_compactions(recording: Recording) -> list[ClientCompaction]:
+    """Return the client's own summaries by the calls and messages of the session's script."""
+    found: list[ClientCompaction] = []
+    turn = number = 0
+    asked = False
+    for each in recording.messages:
+        if each.kind == REPLACEMENT_KIND:
+            if turn or number:
+                text = each.message.text
+                summary = text if len(text) >= _LEAST_SUMMARY else ""
+                found.append(ClientCompaction(turn=turn, first_kept=number + 1, summary=summary))
+            continue
+        if is_empty(each.message):
+            continue
+        if each.message.role != "assistant":
+            asked = True
+            number += 1
+        elif asked:
+            asked = False
+            turn, number = turn + 1, number + 1
+    return found
+
+
+def play_as_recorded(
+    script: ReplayScript,
+    uses: Sequence[LaterUse],
+    compactions: Sequence[ClientCompaction],
+    *,
+    model: Model,
+    outputs: Sequence[int],
+    fixed: int,
+) -> PolicyOutcome:
+    """Return what the session costs with its client's own compactions, by the prices and cache rules of `model`.
+
+    Nothing is charged for what a compaction lost: what the client had to do again for it is among the recorded calls. A use
+    counts as in view if its result is still sent or the summary names it; uses behind summaries that were not recorded are
+    left out.
+    """
+    clock, tokenizer, scale = ManualClock(), counter_for(model.name), rules_for(model.name).scale
+    settings = Settings(output=OutputSettings(quiet=True))
+    at_turn = {each.turn: each for each in compactions if each.turn < len(script.exchanges)}
+    used = defaultdict[int, list[LaterUse]](list)
+    for use in uses:
+        used[use.number].append(use)
+    cost = summaries = found = in_view = 0
+    prompts: list[int] = []
+    sent, called, number, current = 0, 0.0, 0, list[bytes]()
+    newest: ClientCompaction | None = None
+    with Lowwater(
+        store="memory:", model=model.name, policy="never", clock=clock, settings=settings
+    ) as library:
+        session = library.session("as-recorded")
+        session.learn_context_length(model.context_length)
+        for turn, call in enumerate(script.exchanges):
+            clock.advance(max(0.0, call.at - clock.now()))
+            new = list(call.new)
+            if compaction := at_turn.get(turn):
+                newest = compaction
+                tokens = round(tokenizer.count(compaction.summary) * scale) or _USUAL_SUMMARY
+                is_warm = clock.now() - called <= sheet_of(model).ttl
+                read = sent if is_warm else 0
+                asked = Usage(cache_read=read, uncached=sent - read + INSTRUCTION, output=tokens)
+                summaries += cost_at_list_price(asked, model)
+                text = compaction.summary or filler_text(round(_USUAL_SUMMARY / scale), tokenizer)
+                summary = Message(role="user", parts=(Text(text=text),))
+                current = encode_messages([summary], FORMAT)
+                new = new[max(0, compaction.first_kept - number - 1) :]
+            current += new
+            system = filler_text(round(fixed / scale), tokenizer) if fixed and not turn else None
+            session.prepare([msgspec.Raw(raw) for raw in current], system=system, starts_over=True)
+            usage = replace(internals(session).expected_usage, output=outputs[turn])
+            cost += cost_at_list_price(usage, model)
+            number += len(call.new) + 1
+            for use in used.get(number, ()):
+                is_sent = newest is None or use.origin.number >= newest.first_kept
+                if is_sent or (newest is not None and newest.summary):
+                    found += 1
+                    in_view += is_sent or (newest is not None and find_words(use.text, newest.summary) >= 0)
+            session.record(as_completion(msgspec.Raw(call.answer), usage, model.name))
+            current.append(call.answer)
+            prompts.append(usage.prompt)
+            sent, called = usage.prompt, clock.now()
+    return PolicyOutcome(
+        policy=AS_RECORDED,
+        kind="full",
+        arm="",
+        is_bounded=False,
+        fits=max(prompts) <= model.context_length,
+        cost=cost + summaries,
+        summaries=summaries,
+        recall=UsesFound(uses=found, in_view=in_view, one_recall=0),
+        cadence=CadenceSums(
+            turns=len(prompts), events=len(at_turn), summary_calls=len(at_turn), summaries=len(at_turn)
+        ),
+        mean_view=sum(prompts) / len(prompts),
+        peak_view=max(prompts),
+    )
