@@ -64,6 +64,8 @@ class Response(Struct, frozen=True, kw_only=True):
     """The usage of further calls the provider made by itself, each billed by its own size: compactions, server-side tools."""
     reports_cache: bool = True
     """Whether the usage says how much was read from the cache; if not, a zero means nothing."""
+    splits_writes: bool = True
+    """Whether the usage says for which lifetime each part was written to the cache."""
     list_price: bool = True
     """Whether all of it was billed at the requested model's list prices: no other model, no other service tier."""
     prompt: int = 0

@@ -123,6 +123,8 @@ class PricedPlan(Offer, frozen=True, kw_only=True):
     """Tokens after the first change that have to be written to the cache again."""
     summary: int = 0
     """The part of the price that pays for a model's summary."""
+    disturbance: int = 0
+    """The part of the price for what any change of the view disturbs: the calls that the model needs to find its way again."""
     rework: int = 0
     """The part of the price that pays for recalling what it removes, as far as can be expected."""
 

@@ -62,6 +62,12 @@ class CompressionSettings(SettingsSection, frozen=True, kw_only=True, forbid_unk
     protect_first_n: Annotated[
         Count, Meta(description="First messages that are always kept: system prompt and first exchange.")
     ] = 3
+    disturbed_calls: Annotated[
+        Annotated[float, Meta(ge=0, le=100)],
+        Meta(
+            description="Further calls that any compaction is expected to cost until work goes on; part of its price under rent-or-buy."
+        ),
+    ] = 1.0
     hygiene: Annotated[
         bool,
         Meta(

@@ -6,6 +6,7 @@ from typing import Any
 
 from lowwater.core.api_calls import Usage
 from lowwater.core.events import Compaction
+from lowwater.core.formats.usage import anthropic_usage_fields
 from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.core.tokens.estimate import CharacterTokenizer
@@ -131,12 +132,7 @@ def response(content: Any, usage: Usage) -> dict[str, Any]:
         "model": MODEL,
         "content": content,
         "stop_reason": "end_turn",
-        "usage": {
-            "input_tokens": usage.uncached,
-            "cache_read_input_tokens": usage.cache_read,
-            "cache_creation_input_tokens": usage.cache_write,
-            "output_tokens": 200,
-        },
+        "usage": anthropic_usage_fields(usage) | {"output_tokens": 200},
     }
 
 

@@ -14,7 +14,12 @@ from lowwater.core.api_calls import Request, Response, Usage
 from lowwater.core.formats import anthropic, openai_chat, openai_responses
 from lowwater.core.formats.openai_responses import group_items, is_item_type, items_in
 from lowwater.core.formats.refusals import anthropic_miss_reason, openai_miss_reason
-from lowwater.core.formats.usage import UsageReport, decode_anthropic_report, decode_openai_report
+from lowwater.core.formats.usage import (
+    UsageReport,
+    anthropic_usage_fields,
+    decode_anthropic_report,
+    decode_openai_report,
+)
 from lowwater.core.messages import Format, Message
 from lowwater.core.strict_json import read_fields, read_json, write_array, write_json, write_object
 from lowwater.errors import BadInput, MalformedMessage, UnknownFormat
@@ -345,6 +350,7 @@ def _response(
         others=report.others if report else (),
         list_price=report.list_price if report else True,
         reports_cache=report.reports_cache if report else True,
+        splits_writes=report.splits_writes if report else True,
         prompt=report.prompt if report else 0,
         model=model or "",
         stop=stop or "",
@@ -360,12 +366,7 @@ def as_message(content: object, usage: Usage, model: str = "") -> dict[str, Any]
         "model": model,
         "content": content,
         "stop_reason": "end_turn",
-        "usage": {
-            "input_tokens": usage.uncached,
-            "cache_read_input_tokens": usage.cache_read,
-            "cache_creation_input_tokens": usage.cache_write,
-            "output_tokens": usage.output,
-        },
+        "usage": anthropic_usage_fields(usage),
     }
 
 
@@ -380,7 +381,7 @@ def as_completion(message: object, usage: Usage, model: str = "") -> dict[str, A
             "completion_tokens": usage.output,
             "prompt_tokens_details": {
                 "cached_tokens": usage.cache_read,
-                "cache_write_tokens": usage.cache_write,
+                "cache_write_tokens": usage.cache_write + usage.cache_write_long,
             },
         },
     }

@@ -34,6 +34,8 @@ class UsageReport(Struct, frozen=True, kw_only=True):
     """The size of the prompt in tokens, of the call that gave the answer."""
     reports_cache: bool = True
     """Whether the report says how much was read from the cache, even if that is 0."""
+    splits_writes: bool = True
+    """Whether it says for which lifetime each part was written."""
 
 
 class _AnthropicWrites(Struct):
@@ -105,6 +107,7 @@ def decode_anthropic_report(raw: bytes) -> UsageReport:
         prompt=last.prompt,
         reports_cache=usage.cache_read_input_tokens is not None
         or usage.cache_creation_input_tokens is not None,
+        splits_writes=usage.cache_creation is not None,
     )
 
 
@@ -134,6 +137,7 @@ def decode_openai_report(raw: bytes, *, tier: object = None) -> UsageReport:
         list_price=_is_standard(tier),
         prompt=usage.prompt,
         reports_cache=_reports_cache(_read_usage(raw, _OpenAIUsage)),
+        splits_writes=_splits_writes(_read_usage(raw, _OpenAIUsage)),
     )
 
 
@@ -170,6 +174,11 @@ def _reports_cache(usage: _OpenAIUsage) -> bool:
         usage.cached_tokens,
     )
     return any(figure is not None for figure in figures)
+
+
+def _splits_writes(usage: _OpenAIUsage) -> bool:
+    details = usage.prompt_tokens_details or usage.input_tokens_details or _Details()
+    return details.cache_write_tokens_details is not None
 
 
 def _long_writes(details: _Details) -> int:

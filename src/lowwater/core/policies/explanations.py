@@ -229,7 +229,7 @@ def _plan_lines(plan: PricedPlan, candidates: Candidates, mechanisms: Sequence[M
     def amount(nano: int) -> str:
         return money(nano, candidates.currency)
 
-    again = plan.price - plan.summary - plan.rework
+    again = plan.price - plan.summary - plan.rework - plan.disturbance
     lines = [
         f"{'On sale at the last look' if candidates.is_from_earlier_turn else 'On sale'}: {_plan_name(plan, mechanisms)}, {plan.removes:,} tokens.",
         f"  rent paid so far     {amount(plan.rent)}",
@@ -238,6 +238,8 @@ def _plan_lines(plan: PricedPlan, candidates: Candidates, mechanisms: Sequence[M
     ]
     if plan.summary:
         lines.append(f"    summary            {amount(plan.summary)}")
+    if plan.disturbance:
+        lines.append(f"    disturbance        {amount(plan.disturbance)}")
     if plan.rework:
         lines.append(f"    expected rework    {amount(plan.rework)}")
     lines.append(f"  saves at each call   {amount(plan.saves)}")

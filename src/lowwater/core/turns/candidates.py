@@ -227,7 +227,8 @@ def _priced(
     first_changed = starts[item]
     purchase = pricing.purchase(first_changed=first_changed, removes=sums.removes, summary_cost=summary_cost)
     kept = min(first_changed, pricing.warmth.expected(first_changed))
-    price, saves = purchase.price + sums.rework, nano_dollars(sums.removes * pricing.prices.cache_read)
+    price = purchase.price + sums.rework + pricing.disturbance
+    saves = nano_dollars(sums.removes * pricing.prices.cache_read)
     plan = PricedPlan(
         plan=(),
         removes=sums.removes,
@@ -237,6 +238,7 @@ def _priced(
         price=price,
         summary=summary_cost,
         rework=sums.rework,
+        disturbance=pricing.disturbance,
         saves=saves,
     )
     return weighed(

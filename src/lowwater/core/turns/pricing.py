@@ -55,6 +55,8 @@ class PricingContext(Struct, frozen=True, kw_only=True):
     """The size of all messages of the session, uncompacted."""
     messages: int = 0
     """How many messages those are."""
+    disturbed_calls: float = 0.0
+    """How many calls over the prompt every change of the view is expected to cost, whatever it removes."""
     summarizers: tuple[Model | None, ...] = ()
     """The models that write summaries, by rung; None where it is not known. The session's own model can extend its cached prefix."""
 
@@ -110,6 +112,11 @@ class PricingContext(Struct, frozen=True, kw_only=True):
         """Return the rent paid for carrying `tokens` of an item since it left the tail."""
         number = item.sources[-1].last if isinstance(item, Summary) else item.number
         return self.meter.rent(number, tokens)
+
+    @property
+    def disturbance(self) -> int:
+        """The cost of what any change of the view disturbs."""
+        return nano_dollars(round(self.disturbed_calls * self.prompt * self.prices.cache_read))
 
     def rework(self, chance: float, tokens: int) -> int:
         """Return the expected cost of recalling `tokens` that are needed again with this probability: one more call and a cache write."""
@@ -197,7 +204,7 @@ class PricingContext(Struct, frozen=True, kw_only=True):
         if self.hit < tail or self.prices != self.prices_of(0):
             return None
         fresh = max(0, self.prices.cache_write - self.prices.cache_read)
-        least, outlook = nano_dollars((self.hit - tail) * fresh), self.outlook
+        least, outlook = nano_dollars((self.hit - tail) * fresh) + self.disturbance, self.outlook
         saves = nano_dollars(middle * self.prices.cache_read)
         usual = least + self.usual_surcharge(tail)
         if outlook is not None and outlook.should_buy_early(saves=saves, price=least, usual=usual):
@@ -225,5 +232,6 @@ def pricing_for(state: State, setup: Setup, tail: int, at: float) -> PricingCont
         calls=state.totals.turns,
         session_tokens=scaled(state.ledger.view.original_tokens, state.scale),
         messages=len(state.ledger.messages),
+        disturbed_calls=setup.settings.compression.disturbed_calls,
         summarizers=() if state.totals.has_spent_summary_share else setup.summary_models,
     )

@@ -42,6 +42,16 @@ def believed(state: State, response: Response) -> Response:
     return response
 
 
+def with_lifetime_asked_for(state: State, response: Response) -> Response:
+    """Return the answer with its cache writes for the lifetime that the request's marks asked for, if the usage does not say."""
+    usage, call = response.usage, state.call
+    if usage is None or response.splits_writes or call is None or not usage.cache_write:
+        return response
+    if call.expected.cache_write or not call.expected.cache_write_long:
+        return response
+    return replace(response, usage=replace(usage, cache_write=0, cache_write_long=usage.cache_write))
+
+
 def largest_prompt(response: Response) -> int:
     """Return the largest prompt that an answer reports: its own, or that of another call the provider made for it."""
     return max([response.prompt, *(each.prompt for each in response.calls)])

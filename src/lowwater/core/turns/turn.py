@@ -35,7 +35,13 @@ from lowwater.core.turns.decision_context import (
     without_proposals,
 )
 from lowwater.core.turns.effects import Steps
-from lowwater.core.turns.reported_usage import believed, largest_prompt, learn, totals_with
+from lowwater.core.turns.reported_usage import (
+    believed,
+    largest_prompt,
+    learn,
+    totals_with,
+    with_lifetime_asked_for,
+)
 from lowwater.core.turns.state import Acted, Setup, State, drop_stale
 from lowwater.core.turns.thinking import is_thinking_refused, strip_unbound
 
@@ -168,6 +174,7 @@ def _decide(inputs: DecisionInputs, setup: Setup) -> tuple[DecisionInputs, Decis
 
 def record(state: State, response: Response, setup: Setup, at: float) -> Recorded:
     """Append the answer, and learn from the usage that the provider reported if it is plausible."""
+    response = with_lifetime_asked_for(state, response)
     reported, response = response, believed(state, response)
     if reported.usage is not None:
         state = replace(state, doubted_prompt=largest_prompt(reported) if response.usage is None else 0)
