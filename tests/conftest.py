@@ -5,6 +5,9 @@ import os
 from hypothesis import Phase, settings
 
 os.environ["LOWWATER_STORE"] = "memory:"
+# No test may spend a developer's money: with these set, sessions would ask models for summaries.
+for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
+    os.environ.pop(name, None)
 
 # `make test` tries the same examples every time, `make test-full` new ones; on a busy machine any example may be slow.
 settings.register_profile("fixed", deadline=None, derandomize=True)

@@ -44,6 +44,67 @@ def test_messages_are_appended_or_given_as_the_whole_list() -> None:
     assert len(listing.history()) == 3, "what was recorded is recognised in the client's list"
 
 
+@pytest.mark.parametrize(
+    ("model", "variable", "options", "asked"),
+    [
+        ("claude-opus-4-5", "ANTHROPIC_API_KEY", {}, ("claude-opus-4-5", "claude-haiku-4-5")),
+        ("gpt-6-sol", "OPENAI_API_KEY", {}, ("gpt-6-sol", "gpt-5-mini")),
+        ("claude-opus-4-5", "OPENAI_API_KEY", {}, ()),
+        ("claude-opus-4-5", "ANTHROPIC_API_KEY", {"base_url": "https://proxy.example"}, ()),
+        ("claude-opus-4-5", "ANTHROPIC_API_KEY", {"summarizer": ()}, ()),
+        ("claude-opus-4-5", "ANTHROPIC_API_KEY", {"summarizer": "claude-sonnet-4-5"}, ("claude-sonnet-4-5",)),
+        ("deepseek-flash", "ANTHROPIC_API_KEY", {}, ()),
+    ],
+    ids=[
+        "Anthropic",
+        "OpenAI",
+        "another's key",
+        "another URL",
+        "declined",
+        "named",
+        "no key is known for it",
+    ],
+)
+def test_summaries_are_written_on_the_key_of_the_sessions_own_provider(
+    model: str,
+    variable: str,
+    options: dict[str, Any],
+    asked: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(variable, "sk-test")
+    session = Lowwater(model=model, **options).session()
+    found = internals(session).dependencies.summarizers
+    assert tuple(getattr(each, "model", "") for each in found) == asked
+
+
+def test_a_switch_to_another_provider_or_url_sends_nothing_to_the_first_ones_summarizer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
+    session = Lowwater(model="claude-opus-4-5").session()
+    setup = internals(session).shared.setup
+    assert setup.may_ask(internals(session).shared.state)
+    session.use("claude-sonnet-4-5")
+    assert setup.may_ask(internals(session).shared.state), "the same provider"
+    session.use("gpt-6-sol")
+    assert not setup.may_ask(internals(session).shared.state)
+    session.use("claude-opus-4-5", base_url="https://proxy.example")
+    assert not setup.may_ask(internals(session).shared.state)
+
+
+def test_a_missing_key_is_named_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("lowwater.session.dependencies._DOUBTED", set())
+    for _ in range(2):
+        Lowwater(model="claude-opus-4-5")
+    Lowwater(model="claude-opus-4-5", summarizer=())
+    said = [record.message for record in caplog.records if "is not set" in record.message]
+    assert len(said) == 1
+    assert said[0].startswith("ANTHROPIC_API_KEY is not set: summaries are extracted")
+
+
 def test_a_request_carries_the_marks_of_its_provider() -> None:
     session = Lowwater(model="claude-haiku-4-5").session()
     body = session.prepare([{"role": "user", "content": "Hello."}], system="Hi.").as_anthropic()

@@ -128,6 +128,7 @@ def open_session(conversation: Conversation, *, model: str, policy: str, setting
         model=model or conversation.model or DEFAULT_MODEL,
         policy=policy or None,
         settings=settings,
+        summarizer=(),
         store=FORGETFUL,
     )
     session = lowwater.session("file")

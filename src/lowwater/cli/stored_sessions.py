@@ -141,11 +141,15 @@ def session_or_newest(store: Store, name: str | None) -> Listed:
 def open_kept(store: Store, listed: Listed, settings: Settings | None = None) -> Session:
     """Open a stored session as it was left: with its last model, and with its policy unless the settings choose another."""
     chosen, model = settings or Settings(), listed.model or DEFAULT_MODEL
-    session = Lowwater(model=model, store=store, settings=chosen).session(listed.name, as_left=True)
+    session = Lowwater(model=model, store=store, summarizer=(), settings=chosen).session(
+        listed.name, as_left=True
+    )
     left, is_set = internals(session).last_policy, chosen.compression.policy != Settings().compression.policy
     if not left or is_set or left == chosen.compression.policy or not is_policy(left):
         return session
-    return Lowwater(model=model, store=store, settings=chosen, policy=left).session(listed.name, as_left=True)
+    return Lowwater(model=model, store=store, summarizer=(), settings=chosen, policy=left).session(
+        listed.name, as_left=True
+    )
 
 
 def accounts_of(store: Store, names: Sequence[str] | None = None) -> list[Account]:

@@ -26,6 +26,9 @@ VARIABLE = "LOWWATER_STORE"
 FORGETFUL = "memory:"
 """The address of a store that lasts as long as the process."""
 
+_KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
+"""The environment variable with each provider's key."""
+
 Writer = Summarizer | AsyncSummarizer | str
 """A summarizer, the name of a model to ask at its provider's own URL, or the name of an installed summarizer."""
 
@@ -102,6 +105,23 @@ def default_path() -> Path:
     from platformdirs import user_data_path  # noqa: PLC0415 - for those who name no store
 
     return user_data_path("lowwater", appauthor=False) / "sessions.db"
+
+
+def own_summarizers(model: str, base_url: str) -> tuple[Summarizer | AsyncSummarizer, ...]:
+    """Return summarizers on the key that the environment has for a model's own provider; none without one, or at another URL.
+
+    The model itself can read its cached prefix; the provider's cheaper one competes with it.
+    """
+    if base_url or not os.environ.get(key_variable(model), ""):
+        return ()
+    registry = load_registry()
+    cheaper = registry.cheaper(registry.find(model))
+    return tuple(_writer(name) for name in (model, *([cheaper.name] if cheaper else [])))
+
+
+def key_variable(model: str) -> str:
+    """Return the environment variable with the key for a model's own provider; empty if Lowwater cannot ask that provider."""
+    return _KEYS.get(load_registry().find(model).provider, "")
 
 
 def summarizers_for(

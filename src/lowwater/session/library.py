@@ -21,7 +21,9 @@ from lowwater.session.factories import (
     compacts,
     counter_for,
     framing_for,
+    key_variable,
     model_of,
+    own_summarizers,
     resolve_store,
     summarizers_for,
 )
@@ -46,8 +48,10 @@ SOURCE = "LOWWATER_SOURCE"
 class Lowwater:
     """Keeps conversations within a model's window; one object serves any number of sessions, from any thread.
 
-    Without a `summarizer`, summaries are extracted from the transcript itself: no key, no network. A model's name as
-    `summarizer` asks that model, with the key from the environment. Of several, the cheapest is asked first. `deadline` is how
+    Summaries are written by the session's model, or by its provider's cheaper one where that costs less, with the key that the
+    environment has for that provider (ANTHROPIC_API_KEY, OPENAI_API_KEY); never at a `base_url`, and for at most a tenth of
+    what the session costs. Without a key, or with `summarizer=()`, they are extracted from the transcript: no network. A model's
+    name as `summarizer` asks that model. Of several, the cheapest is asked first. `deadline` is how
     many seconds all of them together may hold up one turn.
 
     Sessions are stored in `store`: an open store or an address (`sqlite:///PATH`, `postgresql://…`, `memory:`). Without it the
@@ -65,7 +69,7 @@ class Lowwater:
         fallbacks: Iterable[str | FallbackProvider] = (),
         policy: str | None = None,
         mechanisms: Iterable[str] = (),
-        summarizer: Writer | Sequence[Writer] = (),
+        summarizer: Writer | Sequence[Writer] | None = None,
         settings: Settings | Mapping[str, object] | None = None,
         store: Store | str | None = None,
         sinks: Iterable[Sink] = (),
@@ -84,7 +88,11 @@ class Lowwater:
         require_methods(sinks, "sinks", method="record")
         require_methods(hooks, "hooks", method="on_pre_compress")
         routes = (Route(model=model, base_url=base_url), *_fallbacks(fallbacks, chosen))
-        summarizers = summarizers_for(summarizer, chosen)
+        named = bool(summarizer or chosen.compression.summary_model)
+        is_automatic = summarizer is None and not named
+        summarizers = (
+            own_summarizers(model, base_url) if is_automatic else summarizers_for(summarizer or (), chosen)
+        )
         if isinstance(deadline, bool) or not isinstance(deadline, int | float) or not deadline > 0:
             raise BadSetting(f"deadline must be a number of seconds above 0, not {shown(deadline)}")
         registry, framing = load_registry(), framing_for(model)
@@ -100,6 +108,7 @@ class Lowwater:
             size=partial(count_message, tokenizer=tokenizer, framing=framing),
             size_preamble=partial(count_preamble, tokenizer=tokenizer),
             rungs=len(summarizers),
+            summaries_at=registry.find(model).provider if is_automatic else "",
             summary_models=tuple(model_of(each, registry) for each in summarizers),
             native=tuple(rung for rung, each in enumerate(summarizers) if compacts(each)),
         )
@@ -117,6 +126,8 @@ class Lowwater:
         )
         for route in routes:
             self._dependencies.doubt(route.model, base_url=route.base_url)
+        if is_automatic and not summarizers and not base_url:
+            self._dependencies.note_missing_key(key_variable(model))
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
 

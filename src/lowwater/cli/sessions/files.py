@@ -326,7 +326,7 @@ def _keep_conversation(store: Store, file: str, conversation: Conversation, wish
     if not conversation.messages:
         raise BadInput("the conversation is empty: there is nothing to keep")
     name, model = wish.name or _stem(file), wish.model or conversation.model or DEFAULT_MODEL
-    library = Lowwater(model=model, store=store)
+    library = Lowwater(model=model, store=store, summarizer=())
     _make_room(store, name, force=wish.force)
     try:
         internals(library.session(name, title=wish.title, source=SOURCE)).sync_messages(

@@ -72,10 +72,10 @@ def _ladder(state: State, setup: Setup, now: DecisionContext, decision: Compact)
     ladder = order_ladder(
         setup.ladder(state.summarizer_backoff.at(now.at)), state, setup, decision.proposals, at=now.at
     )
-    if now.forced:
+    if now.forced and setup.may_send_to_summarizers(state):
         return ladder
     is_cooling = now.prompt < now.limits.wall and cool_down_left(now.past, now.at)
-    return replace(ladder, rungs=0) if is_cooling or state.totals.has_spent_summary_share else ladder
+    return replace(ladder, rungs=0) if is_cooling or not setup.may_ask(state) else ladder
 
 
 def order_ladder(

@@ -57,12 +57,7 @@ def prefetch_summary(
     it is needed.
     """
     ladder = setup.ladder(state.summarizer_backoff.at(at))
-    if (
-        not ladder.asked
-        or is_prefetched(state)
-        or cool_down_left(state.past, at)
-        or state.totals.has_spent_summary_share
-    ):
+    if not ladder.asked or is_prefetched(state) or cool_down_left(state.past, at) or not setup.may_ask(state):
         return None
     inputs = decision_context(state, setup, at)
     offer = next(iter(summarize.propose_priced(inputs.request)), None)

@@ -233,5 +233,5 @@ def pricing_for(state: State, setup: Setup, tail: int, at: float) -> PricingCont
         session_tokens=scaled(state.ledger.view.original_tokens, state.scale),
         messages=len(state.ledger.messages),
         disturbed_calls=setup.settings.compression.disturbed_calls,
-        summarizers=() if state.totals.has_spent_summary_share else setup.summary_models,
+        summarizers=setup.summary_models if setup.may_ask(state) else (),
     )

@@ -472,6 +472,17 @@ class Setup(Struct, frozen=True, kw_only=True, dict=True):
     """Plugins' mechanisms, in the order in which they are asked."""
     native: tuple[int, ...] = ()
     """The rungs of summarizers whose provider can compact by itself."""
+    summaries_at: str = ""
+    """The only provider whose sessions may be summarised, at its own URL; empty if any may."""
+
+    def may_send_to_summarizers(self, state: State) -> bool:
+        """Return whether the session's messages may go to the summarizers: they go where its calls go, or were named."""
+        is_own = state.model.provider == self.summaries_at and not state.route.base_url
+        return not self.summaries_at or is_own
+
+    def may_ask(self, state: State) -> bool:
+        """Return whether a summarizer may be asked by itself: not once summaries have cost their share of the session."""
+        return self.may_send_to_summarizers(state) and not state.totals.has_spent_summary_share
 
     @cached_property
     def preset(self) -> Preset:

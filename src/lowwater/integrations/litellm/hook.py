@@ -49,7 +49,7 @@ class LowwaterHook(CustomLogger):  # type: ignore[misc]  # its types are LiteLLM
     def session(self, name: str, model: str) -> Session:
         """Return the Lowwater session with this name, switched to this model."""
         if self._lowwater is None:
-            self._lowwater = Lowwater(model=model)
+            self._lowwater = Lowwater(model=model, summarizer=())
         session = self._lowwater.session(name, source="litellm")
         if internals(session).route.model != model:
             session.use(model)

@@ -93,7 +93,12 @@ def play_as_recorded(
     sent, called, number, current = 0, 0.0, 0, list[bytes]()
     newest: ClientCompaction | None = None
     with Lowwater(
-        store="memory:", model=model.name, policy="never", clock=clock, settings=settings
+        store="memory:",
+        model=model.name,
+        policy="never",
+        clock=clock,
+        settings=settings,
+        summarizer=(),
     ) as library:
         session = library.session("as-recorded")
         session.learn_context_length(model.context_length)
