@@ -9,11 +9,12 @@ something that is no longer in view; the calls that a client made again after it
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from multiprocessing import Pool
 from random import Random
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from bench.transcripts import ABSENT, CANONICAL
 from lowwater.adapters.models import load_registry
@@ -50,6 +51,9 @@ class Sums(Struct, kw_only=True):
     uses: int = 0
     in_view: int = 0
     one_recall: int = 0
+    late: int = 0
+    late_in_view: int = 0
+    lost: Counter[str] = field(default_factory=Counter)
 
     @property
     def total(self) -> int:
@@ -67,6 +71,9 @@ class Sums(Struct, kw_only=True):
         self.uses += outcome.recall.uses
         self.in_view += outcome.recall.in_view
         self.one_recall += outcome.recall.one_recall or 0
+        self.late += outcome.recall.late
+        self.late_in_view += outcome.recall.late_in_view
+        self.lost.update(outcome.recall.lost)
 
 
 def play(job: Job) -> dict[str, PolicyOutcome]:
@@ -117,17 +124,31 @@ def chosen(least_calls: int, most: int) -> list[Recording]:
 def table(sums: dict[str, Sums]) -> Iterator[str]:
     """Yield a price sheet's table in Markdown."""
     never, recorded = sums[NEVER].total, sums.get(AS_RECORDED)
-    yield "| | cost | ÷ never | ÷ as recorded | summaries | rework | later uses in view | one recall away | compactions per 100 calls |"
-    yield "|---|---|---|---|---|---|---|---|---|"
+    yield "| | cost | ÷ never | ÷ as recorded | summaries | rework | uses in view | late ones | one recall away | compactions per 100 calls |"
+    yield "|---|---|---|---|---|---|---|---|---|---|"
     for row, each in sums.items():
         beside = f"{each.total / recorded.total:.2f}" if recorded else "–"
         yield (
             f"| {row} | ${each.total / 1e9:,.2f} | {each.total / never:.2f} | {beside} | "
             f"{each.summaries / each.total:.1%} | {each.rework / each.total:.1%} | "
             f"{each.in_view / max(1, each.uses):.1%} | "
+            f"{_share(each.late_in_view, each.late)} | "
             f"{each.one_recall / max(1, each.uses - each.in_view):.1%} of the rest | "
             f"{100 * each.compactions / each.calls:.1f} |"
         )
+
+
+def losses(sums: dict[str, Sums]) -> Iterator[str]:
+    """Yield what replaced the results whose uses are not in view, in Markdown."""
+    ways = sorted({way for each in sums.values() for way in each.lost})
+    yield f"| not in view, of all uses | {' | '.join(ways)} |"
+    yield f"|---|{'---|' * len(ways)}"
+    for row, each in sums.items():
+        yield f"| {row} | {' | '.join(_share(each.lost[way], each.uses) for way in ways)} |"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.1%}" if whole else "–"
 
 
 def main() -> int:
@@ -152,7 +173,7 @@ def main() -> int:
                 if sys.stderr.isatty():
                     print(f"\r{sheet}: {done} of {len(jobs)}", end="", file=sys.stderr, flush=True)
         print(f"\n{sheet}: {len(sessions)} sessions, {next(iter(sums.values())).calls:,} calls\n")
-        print("\n".join(table(sums)), flush=True)
+        print("\n".join([*table(sums), "", *losses(sums)]), flush=True)
     return 0
 
 

@@ -7,6 +7,7 @@ from itertools import chain, islice
 from typing import Literal, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lowwater.core.ledger import Ledger
 from lowwater.core.messages import Message, texts_of
@@ -14,7 +15,7 @@ from lowwater.core.recall.search import RecallRoom, Search
 from lowwater.core.references import ReferenceKind
 from lowwater.core.summary.activity import own_words
 from lowwater.core.tools import EXPAND, SEARCH
-from lowwater.core.view import Item, Original, Summary, View
+from lowwater.core.view import Edited, Item, Original, Summary, View
 from lowwater.lab.references.uses import LaterUse, argument_texts, find_words
 from lowwater.protocols import Tokenizer
 from lowwater.session.recall_tools import RecallTools
@@ -38,6 +39,8 @@ Because = Literal[
     "not found",
     "not in what was read",
 ]
+LostTo = Literal["", "edit", "summary", "drop"]
+"""What replaced a result: a placeholder or something shorter, a summary, or nothing because the client dropped it."""
 PLACES: Mapping[Because, UsePlace] = {
     "shown": "in_view",
     "handle": "one_recall",
@@ -152,6 +155,8 @@ class UseOutcome(Struct, frozen=True, kw_only=True):
     """The number of recall answers it took; 0 if it is in view or gone."""
     tokens: int = 0
     """Tokens written to get it back: the answers of recall, or the whole result if it is gone and the tool must run again."""
+    lost_to: LostTo = ""
+    """What replaced the result it came from, if it is not in view."""
 
     @property
     def place(self) -> UsePlace:
@@ -334,12 +339,18 @@ class Scorer:
             return [UseOutcome(use=use, because="shown") for use in due]
         sight = Sight(ledger.view.messages)
         reach = Reach(ledger, search, self._tokenizer)
-        return [
-            UseOutcome(use=use, because="shown")
-            if use.text in visible
-            else reach.get_back(use, words_for(use, self._messages, sight))
-            for use in due
-        ]
+        replaced = {item.number: item for item in ledger.view.items if isinstance(item, Original | Edited)}
+        summarised = ledger.view.shown_numbers() - replaced.keys()
+        found: list[UseOutcome] = []
+        for use in due:
+            if use.text in visible:
+                found.append(UseOutcome(use=use, because="shown"))
+                continue
+            outcome = reach.get_back(use, words_for(use, self._messages, sight))
+            number = use.origin.number
+            lost_to: LostTo = "edit" if number in replaced else "summary" if number in summarised else "drop"
+            found.append(replace(outcome, lost_to=lost_to))
+        return found
 
     def _due(self, number: int) -> list[LaterUse]:
         """Take the uses of the answer that begins with message `number`; what came before had no call of its own."""

@@ -1,6 +1,6 @@
 """Plays a session as its client had it: with the client's own compactions where they were recorded, and nothing of ours."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 import msgspec
@@ -14,7 +14,7 @@ from lowwater.core.messages import Message, Text
 from lowwater.core.models.model import Model
 from lowwater.core.tokens.counting import rules_for
 from lowwater.lab.references.uses import LaterUse, find_words
-from lowwater.lab.replay.course_replay import CadenceSums, PolicyOutcome, UsesFound
+from lowwater.lab.replay.course_replay import RECENT, CadenceSums, PolicyOutcome, UsesFound
 from lowwater.lab.replay.live import cost_at_list_price, filler_text
 from lowwater.lab.replay.script import FORMAT, REPLACEMENT_KIND, ReplayScript, sheet_of
 from lowwater.logs.recording import Recording
@@ -88,7 +88,8 @@ def play_as_recorded(
     used = defaultdict[int, list[LaterUse]](list)
     for use in uses:
         used[use.number].append(use)
-    cost = summaries = found = in_view = 0
+    cost = summaries = 0
+    found, lost = Counter[str](), Counter[str]()
     prompts: list[int] = []
     sent, called, number, current = 0, 0.0, 0, list[bytes]()
     newest: ClientCompaction | None = None
@@ -124,9 +125,16 @@ def play_as_recorded(
             number += len(call.new) + 1
             for use in used.get(number, ()):
                 is_sent = newest is None or use.origin.number >= newest.first_kept
-                if is_sent or (newest is not None and newest.summary):
-                    found += 1
-                    in_view += is_sent or (newest is not None and find_words(use.text, newest.summary) >= 0)
+                if not is_sent and newest is not None and not newest.summary:
+                    continue
+                is_named = newest is not None and find_words(use.text, newest.summary) >= 0
+                found["uses"] += 1
+                found["in_view"] += is_sent or is_named
+                if use.later > RECENT:
+                    found["late"] += 1
+                    found["late_in_view"] += is_sent or is_named
+                if not (is_sent or is_named):
+                    lost["summary, late" if use.later > RECENT else "summary, recent"] += 1
             session.record(as_completion(msgspec.Raw(call.answer), usage, model.name))
             current.append(call.answer)
             prompts.append(usage.prompt)
@@ -139,7 +147,14 @@ def play_as_recorded(
         fits=max(prompts) <= model.context_length,
         cost=cost + summaries,
         summaries=summaries,
-        recall=UsesFound(uses=found, in_view=in_view, one_recall=0),
+        recall=UsesFound(
+            uses=found["uses"],
+            in_view=found["in_view"],
+            one_recall=0,
+            late=found["late"],
+            late_in_view=found["late_in_view"],
+            lost=dict(sorted(lost.items())),
+        ),
         cadence=CadenceSums(
             turns=len(prompts), events=len(at_turn), summary_calls=len(at_turn), summaries=len(at_turn)
         ),

@@ -21,6 +21,8 @@ OutcomeKind = Literal["course", "full"]
 """`course`: played on the session reduced to token counts; `full`: by the real engine on the real messages."""
 Assumed = Literal["times", "model"]
 """What a recording lacked and the replay assumed: the times of calls, or a model with known prices."""
+RECENT = 5
+"""A use of a result that is at most so many calls old is recent; the others are late."""
 MATTERS = 1.10
 """Compaction matters in a session if doing without it costs more than this many times the optimum."""
 OPTIMUM = "optimum"
@@ -84,6 +86,11 @@ class UsesFound(Struct, frozen=True, kw_only=True):
     """None if not measured."""
     causes: dict[str, int] = {}
     """Why the uses that are gone could not be recalled, with their number."""
+    late: int = 0
+    """The uses of results that are more than five calls old; as yet only counted by the real engine."""
+    late_in_view: int = 0
+    lost: dict[str, int] = {}
+    """What replaced the results of uses that are not in view, with their number: `summary`, `edit`, `drop`, apart for late ones."""
 
 
 class PolicyOutcome(Struct, frozen=True, kw_only=True):
@@ -216,11 +223,19 @@ class CallLog(Struct, kw_only=True):
 def _engine_recall(found: Sequence[UseOutcome]) -> UsesFound:
     places = Counter(each.place for each in found)
     causes = Counter(str(each.because) for each in found if each.place == "gone")
+    lost = Counter(
+        f"{each.lost_to}, {'late' if each.use.later > RECENT else 'recent'}"
+        for each in found
+        if each.place != "in_view"
+    )
     return UsesFound(
         uses=len(found),
         in_view=places["in_view"],
         one_recall=places["one_recall"],
         causes=dict(sorted(causes.items())),
+        late=sum(each.use.later > RECENT for each in found),
+        late_in_view=sum(each.use.later > RECENT and each.place == "in_view" for each in found),
+        lost=dict(sorted(lost.items())),
     )
 
 
