@@ -62,12 +62,10 @@ MarksOption = Annotated[
     Literal["client", "auto"],
     typer.Option(
         metavar="client|auto",
-        help="Cache marks: the client's, or Lowwater's, with the lifetime that pays (API keys only).",
+        help="Whose cache marks.",
     ),
 ]
-RecallOption = Annotated[
-    bool, typer.Option("--recall/--no-recall", help="Give the model tools that read what was compacted.")
-]
+RecallOption = Annotated[bool, typer.Option("--recall/--no-recall", help="Recall tools for the model.")]
 ContinueOption = Annotated[
     bool, typer.Option("--continue-by-summary", help="Continue the session whose summary a new one quotes.")
 ]
@@ -75,7 +73,7 @@ SummariesOption = Annotated[
     bool,
     typer.Option(
         "--summaries/--no-summaries",
-        help="Have summaries written on the client's API key where that pays; never on a subscription.",
+        help="Summaries on API keys.",
     ),
 ]
 
@@ -98,8 +96,9 @@ def run(
 
     The conversation is compacted when that pays. Summaries are written on
     your API key, beside answers and never before one (at most a tenth of the
-    session's cost); on a subscription login no further calls are made. The
-    model gets two tools that read what was compacted.
+    session's cost), and cache marks ask for the lifetime that pays; on a
+    subscription login neither happens. The model gets two tools that read
+    what was compacted.
 
     Only the client learns the gateway's URL, which contains a random secret.
     Where ANTHROPIC_BASE_URL or OPENAI_BASE_URL were set before, the gateway
