@@ -27,7 +27,7 @@ from lowwater.cli.stored_sessions import (
     opened_store,
     page_width,
 )
-from lowwater.cli.wording import amount, printable
+from lowwater.cli.wording import amount, printable, recall_json, recall_sentence
 from lowwater.core.accounts.figures import Figures
 from lowwater.core.stored import Account
 from lowwater.core.turns.state import SUMMARY_SHARE
@@ -447,6 +447,8 @@ def _print_lines(accounts: list[Account], lines: list[SessionLine], totals: list
     console.print(sessions_table(lines, width=page_width(), now=time.time()))
     calls = counted(sum(total.turns for total in totals), "call")
     console.print(f"{calls} for {amount(_total_cost(lines))}; compaction saved {amount(_total_net(totals))}")
+    if any(total.recall_offered for total in totals):
+        console.print(f"recall {recall_sentence(totals)}")
     if off := _calls_without_thinking(accounts):
         console.print(
             f"thinking was disabled in {counted(off, 'call')}: a compaction removed the messages that started it"
@@ -459,6 +461,7 @@ def _bill_json(accounts: list[Account], lines: list[SessionLine], totals: list[F
         "calls": sum(total.turns for total in totals),
         "cost": _total_cost(lines),
         "net": _total_net(totals),
+        "recall": recall_json(totals),
         "thinking_off": _calls_without_thinking(accounts),
         "sessions": lines,
     }

@@ -34,7 +34,17 @@ from lowwater.cli.stored_sessions import (
     print_page,
 )
 from lowwater.cli.tables import Plot, draw_plot, unclipped
-from lowwater.cli.wording import ago, amount, cache_state, figure, on_one_line, share, short
+from lowwater.cli.wording import (
+    ago,
+    amount,
+    cache_state,
+    figure,
+    on_one_line,
+    recall_json,
+    recall_sentence,
+    share,
+    short,
+)
 from lowwater.core.accounts.advice import advice_sentence
 from lowwater.core.accounts.cadence import Cadence, cadence, turns_before_events
 from lowwater.core.accounts.efficiency import Efficiency, compactions, efficiency
@@ -187,6 +197,7 @@ def _session_json(shown: SessionFigures) -> dict[str, object]:
             "compaction_cost": found.total.compaction_cost,
             "net": found.total.net,
             "repayment": found.repayment,
+            "recall": recall_json([found.total]),
             "advice": [
                 {"code": each.code, "facts": each.facts, "said": advice_sentence(each)}
                 for each in found.advice
@@ -297,6 +308,8 @@ def _efficiency(found: Efficiency) -> Table:
     table.add_row("net", net(total.net))
     if total.passes:
         table.add_row("payback", payback_sentence(found.repayment))
+    if total.recall_offered:
+        table.add_row("recall", recall_sentence([total]))
     return table
 
 

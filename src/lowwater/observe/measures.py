@@ -119,6 +119,12 @@ THINKING_OFF = _measure(
     "Turns whose thinking was disabled, because the provider would have refused it behind a compaction.",
     "model",
 )
+RECALL_OFFERED = _measure("recall.offered", "turn", "Turns in which the model was offered recall.", "model")
+RECALLS = _measure("recalls", "recall", "Calls of recall tools: searches and expansions.", "model", "mode")
+RECALLS_FOUND = _measure("recalls.found", "recall", "Calls of recall tools that gave something.", "model")
+RECALLS_NAMED = _measure(
+    "recalls.named", "recall", "Calls of recall tools of which the model then used a name.", "model"
+)
 UNPRICED_COMPACTIONS = _measure(
     "compactions.unpriced",
     "compaction",
@@ -129,7 +135,7 @@ UNPRICED_COMPACTIONS = _measure(
 MEASURES = (
     COMPACTIONS, RECLAIMED, DISTURBED, DURATION, SUMMARY_TOKENS, SUMMARY_COST, SUMMARY_SCORE, REJECTED, SKIPS, TURNS, INPUT,
     CACHE_READ, CACHE_WRITE, OUTPUT, REMOVED, COST, UNTOUCHED, UNPRICED, UNPRICED_COMPACTIONS,
-    THINKING_OFF,
+    THINKING_OFF, RECALL_OFFERED, RECALLS, RECALLS_FOUND, RECALLS_NAMED,
 )  # fmt: skip
 
 
@@ -151,6 +157,12 @@ def measured_turn(record: TurnRecord) -> Iterator[Measured]:
     yield _one(REMOVED, record.removed, model)
     if record.thinking_off:
         yield _one(THINKING_OFF, 1, model)
+    if (recall := record.recall) is not None:
+        yield _one(RECALL_OFFERED, 1, model)
+        yield _one(RECALLS, recall.searches, model, "search")
+        yield _one(RECALLS, recall.expands, model, "expand")
+        yield _one(RECALLS_FOUND, recall.found, model)
+        yield _one(RECALLS_NAMED, recall.named, model)
     if usage is not None:
         yield _one(INPUT, usage.prompt, model)
         yield _one(CACHE_READ, usage.cache_read, model)

@@ -25,6 +25,7 @@ class SessionHistory:
     def __init__(self, internals: SessionInternals) -> None:
         self._shared = internals.shared
         self._dependencies = internals.dependencies
+        self._recall_tally = internals.recall_tally
         # One object for all calls: answers to several calls in one message share the room that is left.
         self._recall_tools: RecallTools | None = None
         self._making_tools = Lock()
@@ -123,6 +124,7 @@ class SessionHistory:
                 tokenizer=self._shared.setup.tokenizer,
                 room=self._room,
                 search=self._search,
+                tally=self._recall_tally,
             )
             with self._making_tools:
                 self._recall_tools = self._recall_tools or made

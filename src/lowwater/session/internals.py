@@ -26,6 +26,7 @@ from lowwater.core.turns.turn import Prepared, record_side_call
 from lowwater.errors import BadInput
 from lowwater.session.answer_recorder import AnswerRecorder
 from lowwater.session.dependencies import Dependencies
+from lowwater.session.recall_tally import RecallTally
 from lowwater.session.repository import SessionRepository, SharedState, StateChange, load_state, new_name
 from lowwater.session.request import LastSent, PreparedRequest, build_compaction_request, build_request
 from lowwater.session.turn_input import TurnInput, format_of_session, refuse_unsendable
@@ -62,7 +63,8 @@ class SessionInternals:
             setup,
             load=lambda repository, seen: load_state(repository, seen, route, setup, dependencies),
         )
-        self.recorder = AnswerRecorder(self.shared, dependencies)
+        self.recall_tally = RecallTally()
+        self.recorder = AnswerRecorder(self.shared, dependencies, self.recall_tally)
         self.turns = TurnRunner(self.shared, setup, dependencies, cached_prefix=self._cached_prefix)
         self.idle = IdleWork(self.shared, setup, dependencies, cached_prefix=self._cached_prefix)
         self._opened_as = name
