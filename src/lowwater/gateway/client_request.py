@@ -26,6 +26,7 @@ from lowwater.session.request import (
     with_marks,
     with_marks_left,
 )
+from lowwater.settings import CacheTtl
 
 FORMATS: MappingProxyType[str, Format] = MappingProxyType(
     {
@@ -127,6 +128,13 @@ class ClientRequest(Struct, frozen=True, kw_only=True):
     def has_marks(self) -> bool:
         """Whether the client sets cache marks itself."""
         return b'"cache_control"' in self.body or b'"prompt_cache_breakpoint"' in self.body
+
+    @property
+    def marks_ttl(self) -> CacheTtl | None:
+        """The lifetime that the client's own cache marks ask for; None if it sets none or its format has no lifetimes."""
+        if self.format != "anthropic" or not self.has_marks:
+            return None
+        return "1h" if _LONG_TTL in self.body else "5m"
 
 
 class _Parameters(Struct):
@@ -317,9 +325,8 @@ def _marks(client_request: ClientRequest, request: PreparedRequest, marking: Mar
     """Return the marks to place; with `marking="client"` only where the client sets some, and with the TTL that it asks for."""
     if request.marks is None or (marking == "client" and not client_request.has_marks):
         return None
-    if client_request.format == "anthropic" and client_request.has_marks and marking == "client":
-        return replace(request.marks, ttl="1h" if _LONG_TTL in client_request.body else "5m")
-    return request.marks
+    ttl = client_request.marks_ttl if marking == "client" else None
+    return request.marks if ttl is None else replace(request.marks, ttl=ttl)
 
 
 def asks_for_summary(message: Message) -> bool:

@@ -12,7 +12,7 @@ from lowwater.core.ledger import Ledger
 from lowwater.core.reconcile import branch_of, likeness, numbers_in_view, position_before
 from lowwater.core.stored import About
 from lowwater.gateway.credentials import summarizers_of
-from lowwater.gateway.options import GatewayOptions, source_of
+from lowwater.gateway.options import SHADOW_TENANT, GatewayOptions, source_of
 from lowwater.gateway.session_lookup import LookupKey, SessionLookup, SessionMatch, chain_keys
 from lowwater.protocols import Clock, Sink, Store
 from lowwater.session.dependencies import SystemClock
@@ -20,10 +20,10 @@ from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.repository import new_name
 from lowwater.session.session import Session
-from lowwater.settings import Settings
+from lowwater.settings import CacheTtl, Settings
 
-_Key = tuple[str, str, str, bool]
-"""Tenant, model, URL, and whether summaries may be written on the client's credential."""
+_Key = tuple[str, str, str, bool, CacheTtl | None]
+"""Tenant, model, URL, whether summaries may be written on the client's credential, and the lifetime of the client's marks."""
 _MOST_LIBRARIES = 1_000
 """Libraries kept in memory, one per tenant and model: a client may name as many models as it likes."""
 _MOST_BRANCHES = 8
@@ -69,13 +69,19 @@ class OpenSessions:
         return len(self._open)
 
     def session_for(
-        self, lookup: LookupKey, *, model: str, base_url: str, client_pays: bool = False
+        self,
+        lookup: LookupKey,
+        *,
+        model: str,
+        base_url: str,
+        client_pays: bool = False,
+        marks_ttl: CacheTtl | None = None,
     ) -> OpenedSession:
         """Return the session that a client's list belongs to, switched to the model it asks for; a new one if there is none.
 
         Nothing of a new one is stored until something happens to it.
         """
-        key = (lookup.tenant, model, base_url, client_pays)
+        key = (lookup.tenant, model, base_url, client_pays, marks_ttl)
         match = self._find(lookup, key)
         if match is None or match.kind != "same":
             return OpenedSession(session=self._create(match, lookup, key), is_new=True)
@@ -85,10 +91,16 @@ class OpenSessions:
         return OpenedSession(session=session, is_new=False)
 
     def preview_session(
-        self, lookup: LookupKey, *, model: str, base_url: str, client_pays: bool = False
+        self,
+        lookup: LookupKey,
+        *,
+        model: str,
+        base_url: str,
+        client_pays: bool = False,
+        marks_ttl: CacheTtl | None = None,
     ) -> Session:
         """Return the session that `session_for` would return, only to look at: nothing is stored or switched."""
-        key = (lookup.tenant, model, base_url, client_pays)
+        key = (lookup.tenant, model, base_url, client_pays, marks_ttl)
         match = self._find(lookup, key)
         if match is None or match.kind != "same":
             # It is not kept in memory, where it would displace one that is in use.
@@ -150,7 +162,8 @@ class OpenSessions:
 
     def _source(self, lookup: LookupKey) -> str:
         """Return the source of a client's sessions: the operator's name for the tenant or its hash, and the project."""
-        return source_of(self._options.tenant or lookup.tenant[:8], self._options.project)
+        options, tenant = self._options, lookup.tenant.removeprefix(SHADOW_TENANT)
+        return source_of(options.tenant or tenant[:8], options.project, shadow=options.shadow)
 
     def _open_session(self, name: str, key: _Key) -> Session:
         with self._lock:
@@ -191,7 +204,7 @@ class OpenSessions:
 
     def _library(self, key: _Key) -> Lowwater:
         """Return the library for a tenant's model: what it learns of the context length must not come from another tenant."""
-        _, model, base_url, client_pays = key
+        _, model, base_url, client_pays, marks_ttl = key
         with self._lock:
             library = self._libraries.get(key)
             if library is not None:
@@ -203,7 +216,7 @@ class OpenSessions:
                     model=model,
                     base_url=base_url,
                     policy=self._options.policy,
-                    settings=self._settings,
+                    settings=with_ttl(self._settings, marks_ttl),
                     summarizer=summarizers_of(
                         self._options, model, base_url=base_url, client_pays=client_pays
                     ),
@@ -221,6 +234,11 @@ def with_hygiene(settings: Settings) -> Settings:
     """
     compression = replace(settings.compression, hygiene=True, split=False, summary_model=None)
     return replace(settings, compression=compression)
+
+
+def with_ttl(settings: Settings, ttl: CacheTtl | None) -> Settings:
+    """Return settings with the lifetime of a client's own cache marks: it decides what a rewrite costs, and how long the cache lasts."""
+    return settings if ttl is None else replace(settings, model=replace(settings.model, cache_ttl=ttl))
 
 
 def _begins_with(ledger: Ledger, numbers: Sequence[int], keys: Sequence[bytes]) -> bool:

@@ -112,6 +112,12 @@ COST = _measure("cost", "USD", "What turns cost, summaries not included.", "mode
 UNTOUCHED = _measure(
     "untouched.cost", "USD", "What turns would have cost had nothing ever been compacted.", "model"
 )
+SHADOW_COST = _measure(
+    "shadow.cost",
+    "USD",
+    "What turns would have cost in shadow mode had they been compacted, summaries not included.",
+    "model",
+)
 UNPRICED = _measure("turns.unpriced", "turn", "Turns whose cost is not known and not counted.", "model")
 THINKING_OFF = _measure(
     "turns.thinking_disabled",
@@ -135,7 +141,7 @@ UNPRICED_COMPACTIONS = _measure(
 MEASURES = (
     COMPACTIONS, RECLAIMED, DISTURBED, DURATION, SUMMARY_TOKENS, SUMMARY_COST, SUMMARY_SCORE, REJECTED, SKIPS, TURNS, INPUT,
     CACHE_READ, CACHE_WRITE, OUTPUT, REMOVED, COST, UNTOUCHED, UNPRICED, UNPRICED_COMPACTIONS,
-    THINKING_OFF, RECALL_OFFERED, RECALLS, RECALLS_FOUND, RECALLS_NAMED,
+    THINKING_OFF, RECALL_OFFERED, RECALLS, RECALLS_FOUND, RECALLS_NAMED, SHADOW_COST,
 )  # fmt: skip
 
 
@@ -170,6 +176,9 @@ def measured_turn(record: TurnRecord) -> Iterator[Measured]:
         yield _one(OUTPUT, usage.output, model)
     if record.cost is None or record.untouched is None:
         yield _one(UNPRICED, 1, model)
+    elif record.estimated is not None:
+        yield _one(COST, record.untouched / _NANO, model)
+        yield _one(SHADOW_COST, record.cost / _NANO, model)
     else:
         yield _one(COST, record.cost / _NANO, model)
         yield _one(UNTOUCHED, record.untouched / _NANO, model)

@@ -36,9 +36,11 @@ class AnswerRecorder:
         step: Callable[[State, Response], Recorded],
         *,
         appends: bool = True,
+        offers_recall: bool = True,
     ) -> None:
         """Store what `step` makes of an answer (an SDK's response, a dict or raw bytes); `others` are billed with it.
 
+        `offers_recall` is False if the model was not sent the recall tools, although the session was prepared with them.
         An answer recorded a second time, with no call in between, is neither appended nor billed again.
         """
         answer = decode_response(response if isinstance(response, bytes) else write_json(response))
@@ -56,7 +58,7 @@ class AnswerRecorder:
             # A prompt that another model accepted says nothing about the window of the one in use now.
             prompt = 0 if done.doubt or is_other else answer.prompt
             record = done.record
-            if appends:
+            if appends and offers_recall:
                 use = self._recall_tally.before(answer.message, offered=state.offers_recall)
                 record = replace(record, recall=use)
             return StateChange(state=self._dependencies.windows.accepted(done.state, prompt), record=record)
