@@ -11,11 +11,12 @@ from lowwater.adapters.models import load_registry
 from lowwater.cli.status import total_of
 from lowwater.core.events import Compaction
 from lowwater.core.messages import Format
-from lowwater.gateway.options import SHADOW_SOURCE
+from lowwater.gateway.options import SHADOW_SOURCE, SOURCE
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.stores.memory import MemoryStore
-from lowwater.testing.provider import Call, CallTools, Refuse, Say, Seen
-from tests.gateway.conftest import MODEL, Starting, Through, calls_a_tool, eventually
+from lowwater.testing.provider import Call, CallTools, Fail, Say, Seen
+from tests.gateway.conftest import MODEL, Starting, Through, calls_a_tool
+from tests.gateway.test_gateway_summaries import talking, talks
 
 CEILING = Settings(compression=CompressionSettings(max_view_tokens=12_000, protect_last_n=4))
 PATHS: dict[Format, str] = {
@@ -32,7 +33,7 @@ def body_of(format: Format, turn: int, *, stream: bool) -> bytes:
     """Return the raw body of a turn, in a spelling that nobody would write again by accident."""
     said: list[Any] = []
     for number in range(2 * turn + 1):
-        text = f"turn {number}: " + LINE.format(turn, number) * 60
+        text = f"turn {number}: " + LINE.format(number, number) * 60
         said.append({"role": "assistant" if number % 2 else "user", "content": text})
     body: dict[str, Any] = {"model": MODEL if format == "anthropic" else "gpt-5.5", "stream": stream}
     function = {"name": "read", "description": "Reads.", "parameters": {"type": "object"}}
@@ -51,7 +52,7 @@ def body_of(format: Format, turn: int, *, stream: bool) -> bytes:
 @pytest.mark.parametrize("format", PATHS)
 def test_not_a_byte_changes(start: Starting, format: Format, stream: bool) -> None:
     def script(seen: Seen) -> Any:
-        return Say(text=f"answer {len(seen.body.get('messages', seen.body.get('input')))}")
+        return Say(text=f"answer {len(seen.body.get('messages') or seen.body['input'])}")
 
     through, direct = start(script, settings=CEILING, **SHADOW), start(script)
     straight = Through(provider=direct.provider, url=direct.provider.anthropic_base_url, store=direct.store)
@@ -69,7 +70,11 @@ def test_not_a_byte_changes(start: Starting, format: Format, stream: bool) -> No
 
 
 def test_a_refusal_is_not_tried_again_and_a_count_is_the_clients_own(start: Starting) -> None:
-    too_long = Refuse(status=400, message="prompt is too long: 250000 tokens > 200000 maximum")
+    too_long = Fail(
+        status=400,
+        type="invalid_request_error",
+        message="prompt is too long: 250000 tokens > 200000 maximum",
+    )
     through = start([too_long], settings=CEILING, **SHADOW)
     body = body_of("anthropic", 8, stream=False)
     assert through.post(body).status_code == 400
@@ -89,38 +94,34 @@ def test_recall_tools_of_the_clients_own_are_answered_by_the_client(start: Start
 
 
 def test_shadow_sessions_do_not_become_live_ones(start: Starting) -> None:
+    """Not even in one store: a live gateway begins the same conversation anew."""
     store = MemoryStore()
-    shadow, live = start(store=store, **SHADOW), start(store=store)
-    sources = {session.name: session.about.source.split(":")[0] for session in store.sessions()}
-    assert sorted(sources.values()) == ["gateway", SHADOW_SOURCE]
-    live.post(body_of("anthropic", 2, stream=False))
-    assert {sources[session.name]: session.turns for session in store.sessions()} == {
-        "gateway": 2,
-        "shadow": 1,
-    }
+    through = {"shadow": start(store=store, **SHADOW), "live": start(store=store)}
+    for turn, kind in enumerate(("shadow", "shadow", "live", "live", "shadow")):
+        through[kind].post(body_of("anthropic", turn, stream=False))
+    sources = {each.about.source.split(":")[0]: each.turns for each in store.sessions()}
+    assert sources == {SHADOW_SOURCE: 3, SOURCE: 2}
 
 
 class Worked(Struct, frozen=True, kw_only=True):
     """What came of a session of many turns."""
 
-    decisions: list[str]
+    compacted: list[tuple[int, str, tuple[str, ...]]]
+    """For each compaction, how many turns were before it, why it was made, and how."""
     paid: int
     """Nano-dollars, by what the provider reported."""
     would: int
     estimated: int | None
     summaries: int
-    compactions: int
-    summary_calls: int
 
 
 def work(through: Through, turns: int, *, openai: bool = False) -> Worked:
     """Work as an agent does that keeps its list and places its marks as Claude Code does."""
     messages: list[Any] = [{"role": "user", "content": "Find the defect."}]
-    decisions = []
     for turn in range(turns):
         if openai:
             tool = {"type": "function", "function": {"name": "read", "parameters": {"type": "object"}}}
-            body = {"model": "gpt-5.5", "messages": messages, "tools": [tool]}
+            body: dict[str, Any] = {"model": "gpt-5.5", "messages": messages, "tools": [tool]}
             answer = through.post(body, "/v1/chat/completions", authorization="Bearer sk-one", x_api_key="")
             assert answer.status_code == 200, answer.text
             said = answer.json()["choices"][0]["message"]
@@ -140,7 +141,6 @@ def work(through: Through, turns: int, *, openai: bool = False) -> Worked:
             result = {"type": "tool_result", "tool_use_id": said[0]["id"]}
         result["content"] = "".join(LINE.format(turn, number) for number in range(40 + 37 * turn % 90))
         messages.append(result if openai else {"role": "user", "content": [result]})
-        decisions.append(answer.headers["x-lowwater-decision"])
     (account,) = through.store.accounts()
     total = total_of(account, load_registry())
     assert total.untouched is not None
@@ -148,13 +148,15 @@ def work(through: Through, turns: int, *, openai: bool = False) -> Worked:
     assert total.cost is not None
     summaries = total.summary_cost or 0
     return Worked(
-        decisions=decisions,
+        compacted=[
+            (turns, event.because.code, event.mechanisms)
+            for turns, event in zip(account.turns_before or (), account.events, strict=True)
+            if isinstance(event, Compaction)
+        ],
         paid=total.untouched if total.shadow_estimated is not None else total.cost + summaries,
         would=total.untouched - total.net,
         estimated=total.shadow_estimated,
         summaries=summaries,
-        compactions=total.passes,
-        summary_calls=sum(b"ummar" in seen.raw[-4_000:] for seen in through.provider.requests),
     )
 
 
@@ -165,9 +167,29 @@ def test_it_costs_in_the_shadow_what_it_costs_live(start: Starting, openai: bool
     live = work(start(calls_a_tool, recall=True, summaries="never"), turns, openai=openai)
     shadow = work(start(calls_a_tool, shadow=True, recall=True, summaries="never"), turns, openai=openai)
     never = work(start(calls_a_tool, policy="never"), turns, openai=openai)
-    print(live, shadow, never)
-    assert live.compactions
-    assert shadow.decisions == live.decisions
+    first_summary = next(at for at, each in enumerate(live.compacted) if "summarize" in each[2])
+    assert shadow.compacted[: first_summary + 1] == live.compacted[: first_summary + 1]
     assert shadow.paid == never.paid
     assert shadow.would == pytest.approx(live.paid, rel=0.02)
     assert shadow.estimated == pytest.approx(shadow.paid, rel=0.02)
+
+
+def test_summaries_count_as_they_would_be_bought_and_no_model_is_asked(start: Starting) -> None:
+    through = start(talks, settings=CEILING, **SHADOW)
+    talking(through, 30)
+    assert len(through.provider.requests) == 30
+    (account,) = through.store.accounts()
+    summaries = [
+        event
+        for event in account.events
+        if isinstance(event, Compaction) and event.summarizer.endswith(MODEL)
+    ]
+    assert summaries
+    assert summaries[0].summarizer == f"extract in place of {MODEL}"
+    assert all(event.cost and event.summary_prompts for event in summaries)
+    assert summaries[0].summary_prompts > 5_000
+    metrics = httpx2.get(f"{through.url}/metrics").text
+    real = sum(record.untouched or 0 for record in account.records) / 1e9
+    would = sum(record.cost or 0 for record in account.records) / 1e9
+    assert f'lowwater_cost_dollars_total{{model="{MODEL}"}} {real:.6f}'[:-2] in metrics
+    assert f'lowwater_shadow_cost_dollars_total{{model="{MODEL}"}} {would:.6f}'[:-2] in metrics

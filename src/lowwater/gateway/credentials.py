@@ -182,6 +182,6 @@ class IdlePrefetch:
 
     async def _prefetch_summary(self, session: Session, credential: Credential | None) -> None:
         _CREDENTIAL.set(credential)
-        LAST_PROMPT.set(internals(session).expected_usage.prompt)
+        LAST_PROMPT.set(internals(session).last_prompt)
         with suppress(LowwaterError):
             await session.aprefetch_summary()

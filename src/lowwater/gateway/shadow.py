@@ -3,16 +3,19 @@
 import asyncio
 from collections.abc import Sequence
 from contextvars import ContextVar
+from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
 from lowwater.adapters.models import load_registry
-from lowwater.core.api_calls import Usage
+from lowwater.core.api_calls import Response, Usage
 from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.core.summary.transcript import transcript_for
 from lowwater.core.tokens.counting import rules_for
-from lowwater.core.turns.shadow import record_shadow, record_shadow_side_call
+from lowwater.core.turns.shadow import RemovedSize, record_shadow, record_shadow_side_call
+from lowwater.core.turns.state import State
+from lowwater.core.turns.turn import Recorded
 from lowwater.session.factories import counter_for
 from lowwater.session.internals import internals
 from lowwater.session.session import Session
@@ -23,6 +26,10 @@ _LENGTH = 3_000
 """Tokens that a summary by a model has at most: about the length of recorded ones."""
 LAST_PROMPT: ContextVar[int] = ContextVar("last_prompt", default=0)
 """The size of the request that was sent last in the session whose summary is being prepared, in the model's tokens."""
+
+
+_REMOVED: "WeakKeyDictionary[Session, RemovedSize]" = WeakKeyDictionary()
+"""What compactions have removed, by session; of one that was loaded again it is taken anew from its counts."""
 
 
 class ShadowSummarizer:
@@ -66,12 +73,14 @@ def record_shadow_answer(
     inside = internals(session)
     setup = inside.shared.setup
     added = setup.size_preamble(b"", added_tools) - setup.size_preamble(b"", own_tools)
-    inside.recorder.record(
-        answer,
-        others,
-        lambda state, response: record_shadow(state, response, setup, inside.now(), added=added),
-        offers_recall=False,
-    )
+    before = _REMOVED.get(session, RemovedSize())
+
+    def recorded(state: State, response: Response) -> Recorded:
+        shadow = record_shadow(state, response, setup, inside.now(), added=added, removed=before)
+        _REMOVED[session] = shadow.removed
+        return shadow.done
+
+    inside.recorder.record(answer, others, recorded, offers_recall=False)
 
 
 def record_shadow_side_answer(session: Session, answer: bytes, others: Sequence[Usage]) -> None:

@@ -97,6 +97,12 @@ class SessionInternals:
         call = self.shared.state.call
         return Usage() if call is None else call.expected
 
+    @property
+    def last_prompt(self) -> int:
+        """The size of the request sent last, in the model's tokens: as expected while it is under way, then as reported."""
+        state = self.shared.state
+        return state.reported_prompt if state.call is None else state.call.expected.prompt
+
     def begin(self, about: About, *, parent: "Session | None" = None, upto: int = 0) -> None:
         """Describe a session that is not stored yet; its first change stores it.
 

@@ -4,6 +4,7 @@ The session decides and compacts as a live one, but its requests are never sent.
 instead, and the answer is recorded with the usage that the session's request would have had.
 """
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.api_calls import Response, Usage
@@ -14,22 +15,58 @@ from lowwater.core.turns.state import PendingCall, Setup, State
 from lowwater.core.turns.turn import Recorded, record, record_side_call
 
 
-def record_shadow(state: State, response: Response, setup: Setup, at: float, *, added: int) -> Recorded:
-    """Record an answer as if the session's own request had got it; `added` is how many tokens, as counted,
-    that has and the client's has not.
+class RemovedSize(Struct, frozen=True, kw_only=True):
+    """How large what compactions have removed is: as counted, and in the model's tokens."""
+
+    counted: int = 0
+    tokens: float = 0.0
+
+    def now(self, counted: int, *, ratio: float) -> "RemovedSize":
+        """Return it for another count; what is removed now has `ratio` tokens for each counted one, and the rest stays as it was."""
+        if counted >= self.counted:
+            tokens = self.tokens + ratio * (counted - self.counted)
+        else:
+            tokens = self.tokens * counted / self.counted
+        return RemovedSize(counted=counted, tokens=tokens)
+
+
+class ShadowRecorded(Struct, frozen=True, kw_only=True):
+    """A recorded turn, and what compactions had removed from its prompt."""
+
+    done: Recorded
+    removed: RemovedSize
+
+
+def record_shadow(
+    state: State, response: Response, setup: Setup, at: float, *, added: int, removed: RemovedSize
+) -> ShadowRecorded:
+    """Record an answer as if the session's own request had got it.
+
+    `added` is how many tokens, as counted, that request has and the client's has not; `removed` is from the turn before.
     """
     usage, call = response.usage, state.call
     if usage is None or call is None or response.prompt <= 0:
-        return _unknown(record(state, replace(response, usage=None, prompt=0), setup, at))
-    would = would_have_used(state, call, usage, added=added)
-    done = record(state, _with_usage(response, would), setup, at)
+        done = _unknown(record(state, replace(response, usage=None, prompt=0), setup, at))
+        return ShadowRecorded(done=done, removed=removed)
+    counted = round(call.removed / state.scale)
+    ratio = usage.prompt / max(1, call.counted - added + counted)
+    before, removed = removed, removed.now(counted, ratio=ratio)
+    kept = max(1, round(usage.prompt - removed.tokens))
+    tools = round(ratio * added)
+    done = record(state, _with_usage(response, would_have_used(call, usage, size=kept + tools)), setup, at)
     if done.doubt:
-        return _unknown(done)
+        return ShadowRecorded(done=_unknown(done), removed=removed)
     # The estimate leaves out the recall tools, which the client's own requests do not have.
-    alone = _with_usage(
-        response, would_have_used(state, replace(call, counted=call.counted - added), usage, added=0)
+    without_tools = replace(
+        call,
+        expected=replace(call.expected, cache_read=max(0, call.expected.cache_read - tools)),
+        removed=round(removed.tokens),
+        removed_before=round(min(before.tokens, removed.tokens)),
     )
-    return _compared(done, actual=cost_of_answer(state, response), alike=turn_record(state, alone, at))
+    would = would_have_used(without_tools, usage, size=kept)
+    alike = turn_record(replace(state, call=without_tools), _with_usage(response, would), at)
+    compared = _compared(done, actual=cost_of_answer(state, response), alike=alike)
+    return ShadowRecorded(done=compared, removed=removed)
 
 
 def record_shadow_side_call(state: State, response: Response, at: float) -> Recorded:
@@ -46,16 +83,12 @@ def record_shadow_side_call(state: State, response: Response, at: float) -> Reco
     return _compared(done, actual=cost_of_answer(replace(state, call=None), response), alike=done.record)
 
 
-def would_have_used(state: State, call: PendingCall, reported: Usage, *, added: int) -> Usage:
-    """Return what a call would have been billed for, given what the client's own request was.
+def would_have_used(call: PendingCall, reported: Usage, *, size: int) -> Usage:
+    """Return what a call with a prompt of this size would have been billed for, given what the client's own request was.
 
-    Its size is to the client's as the counted sizes are. Before the first compaction it is billed as the client's was;
-    afterwards it reads what the session expects to be cached, but never more than the client's own call did, and it is
-    written to the cache only if that was, too.
+    Before the first compaction it is billed as the client's was; afterwards it reads what the session expects to be cached,
+    but never more than the client's own call did, and it is written to the cache only if that was, too.
     """
-    removed = round(call.removed / state.scale)
-    without = max(1, call.counted - added)
-    size = max(1, round(reported.prompt * (without + added) / (without + removed)))
     if not call.removed and not call.compaction_surcharge:
         return scaled_usage(reported, size)
     if not (reported.cache_read or reported.cache_write or reported.cache_write_long):
