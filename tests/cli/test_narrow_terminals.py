@@ -95,7 +95,14 @@ def test_the_bill_of_a_run_can_be_json(tmp_path: Path) -> None:
     )
     assert done.exit_code == 0, done.output
     bill = json.loads(done.stderr.splitlines()[-1])
-    assert bill == {"calls": 0, "cost": 0, "net": 0, "thinking_off": 0, "sessions": []}
+    assert bill == {
+        "calls": 0,
+        "cost": 0,
+        "net": 0,
+        "thinking_off": 0,
+        "recall": {"offered": 0, "used": 0, "found": 0, "named": 0},
+        "sessions": [],
+    }
 
 
 def test_the_bill_tells_in_how_many_calls_thinking_was_disabled(

@@ -3,12 +3,14 @@
 from typing import Any
 
 import anthropic
+import httpx2
 import openai
 import pytest
 
 from lowwater.core.messages import Format
 from lowwater.gateway.recall import recall_calls, request_with_results
 from lowwater.gateway.response_rewrite import rewrite_for
+from lowwater.settings import CompressionSettings, Settings
 from lowwater.testing.provider import Answer, Call, CallTools, Say, Seen
 from tests.gateway.conftest import ANTHROPIC_TOOLS, MODEL, Starting, Through
 
@@ -19,6 +21,7 @@ CHAT_TOOLS = [
         "function": {"name": "read", "description": "Reads.", "parameters": {"type": "object"}},
     }
 ]
+PRUNED = Settings(compression=CompressionSettings(max_view_tokens=2_000, protect_last_n=4))
 USER = {"role": "user", "content": f"Remember: {SECRET}. What is his number?"}
 
 
@@ -92,6 +95,59 @@ def test_a_model_recalls_and_the_openai_client_never_sees_it(start: Starting, st
         assert not choice.message.tool_calls
     assert (text, reason) == ("Let me look. found: True", "stop")
     assert through.provider.refusals == ()
+
+
+SEARCHED = Call(name="lowwater_search", arguments={"query": "harbour master"})
+NOWHERE = Call(name="lowwater_search", arguments={"query": "zzyzx"})
+EXPANDED = Call(name="lowwater_expand", arguments={"handle": "lw:1"})
+USES = {
+    "never used": ((), "done", (0, 0, 0, 0)),
+    "nothing found": ((NOWHERE,), "nothing there", (1, 0, 0, 0)),
+    "found, and not named": ((SEARCHED, EXPANDED), "I see.", (1, 1, 2, 0)),
+    "found and named": ((SEARCHED,), "It is in src/harbour/master_77.py.", (1, 0, 1, 1)),
+    "named, and in view": ((SEARCHED,), "It is in src/in_view.py.", (1, 0, 1, 0)),
+}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(("calls", "said", "expected"), USES.values(), ids=USES)
+def test_the_use_of_recall_is_counted(
+    start: Starting, calls: tuple[Call, ...], said: str, expected: tuple[int, ...], stream: bool
+) -> None:
+    def script(seen: Seen) -> Answer:
+        return Say(text=said) if results(seen) or not calls else CallTools(calls=calls)
+
+    hidden = "The harbour master is in src/harbour/master_77.py and src/in_view.py. " + "blah " * 3_000
+    through = start(script, recall=True, settings=PRUNED)
+    listed: Any = [
+        {"role": "user", "content": "Go on."},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "read", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": hidden}]},
+    ]
+    for _ in range(8):
+        listed += [
+            {"role": "assistant", "content": "Yes."},
+            {"role": "user", "content": "See src/in_view.py"},
+        ]
+    body = {"model": MODEL, "max_tokens": 900, "messages": listed, "tools": ANTHROPIC_TOOLS, "stream": stream}
+    assert through.post(body).headers["x-lowwater-request"] == "changed"
+    assert b"master_77" not in through.provider.requests[0].raw
+    (account,) = through.store.accounts()
+    (record,) = account.records
+    use = record.recall
+    assert use is not None
+    assert (use.searches, use.expands, use.found, use.named) == expected
+    metrics = httpx2.get(f"{through.url}/metrics").text
+    assert f'lowwater_recall_offered_total{{model="{MODEL}"}} 1.0' in metrics
+    assert f'lowwater_recalls_total{{mode="search",model="{MODEL}"}} {float(expected[0])}' in metrics
+    assert f'lowwater_recalls_named_total{{model="{MODEL}"}} {float(expected[3])}' in metrics
+
+
+def test_without_recall_tools_nothing_is_offered(start: Starting) -> None:
+    through = start([Say(text="done")])
+    by_anthropic(through, stream=False)
+    (account,) = through.store.accounts()
+    assert [record.recall for record in account.records] == [None]
 
 
 def test_every_call_is_in_the_bill(start: Starting) -> None:

@@ -78,6 +78,29 @@ def test_the_bill_is_of_this_run_where_a_session_goes_on(tmp_path: Path) -> None
     assert all("\n1 call for $" in bill for bill in bills), bills
 
 
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "json"])
+def test_in_the_shadow_nothing_is_changed_and_nothing_is_kept(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    path = tmp_path / "kept.db"
+    with Provider() as provider:
+        env = {"ANTHROPIC_BASE_URL": provider.anthropic_base_url, "LOWWATER_STORE": f"sqlite:///{path}"}
+        command = ["run", "--shadow", *options, "--", sys.executable, str(AGENT), "--policy", "go"]
+        done = lowwater(*command, env={**env, "COLUMNS": "120"})
+        tools = [tool["name"] for seen in provider.requests for tool in seen.body.get("tools", ())]
+    assert done.returncode == 3, done.stderr
+    assert not path.exists()
+    assert not any("lowwater" in name for name in tools)
+    first, *_, last = done.stderr.strip().splitlines()
+    assert "shadow: every byte goes through as it comes" in first
+    if not options:
+        assert re.search(r"3 calls for \$[0-9.]+; with Lowwater they would have cost \$[0-9.]+", last), last
+        return
+    bill = msgspec.json.decode(last)
+    assert bill["would_have_saved"] == bill["cost"] - bill["would_have_cost"]
+    assert (bill["calls"], "net" in bill) == (3, False)
+
+
 def test_a_program_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     done = lowwater("run", "--", "no-such-agent", env={"LOWWATER_STORE": f"sqlite:///{tmp_path}/x.db"})
     assert done.returncode == 1

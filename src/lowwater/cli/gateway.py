@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
+from msgspec.structs import replace
 from rich.console import Console
 
 from lowwater.adapters.models import load_registry
@@ -27,7 +28,7 @@ from lowwater.cli.stored_sessions import (
     opened_store,
 )
 from lowwater.cli.tables import page_width
-from lowwater.cli.wording import amount, printable
+from lowwater.cli.wording import amount, printable, recall_json, recall_sentence
 from lowwater.core.accounts.figures import Figures
 from lowwater.core.stored import Account
 from lowwater.core.turns.state import SUMMARY_SHARE
@@ -38,6 +39,7 @@ from lowwater.gateway.options import (
     ANTHROPIC,
     OPENAI,
     OWN_TENANT,
+    SHADOW_SOURCE,
     GatewayOptions,
     is_loopback,
     new_capability,
@@ -77,6 +79,13 @@ SummariesOption = Annotated[
     ),
 ]
 
+ShadowOption = Annotated[
+    bool,
+    typer.Option("--shadow", help="Change nothing: only compute what it would have cost with Lowwater."),
+]
+_SHADOW_STORE = "memory:"
+"""Where shadow mode keeps its sessions unless a store is named."""
+
 
 @with_settings
 def run(
@@ -89,6 +98,7 @@ def run(
     recall: RecallOption = True,
     summaries: SummariesOption = True,
     continue_by_summary: ContinueOption = False,
+    shadow: ShadowOption = False,
     json: Annotated[bool, typer.Option("--json", help="The bill as JSON, on stderr.")] = False,
     settings: Resolved,
 ) -> None:
@@ -104,7 +114,11 @@ def run(
     Where ANTHROPIC_BASE_URL or OPENAI_BASE_URL were set before, the gateway
     forwards to them. The exit code is the client's.
 
+    With --shadow every byte goes through as it comes, no further calls are
+    made, and the bill ends with what the calls would have cost otherwise.
+
     lowwater run -- claude
+    lowwater run --shadow -- claude
     lowwater run -- codex exec "mend the failing test"
     lowwater run --no-summaries -- opencode run "what changed?"
     """
@@ -122,20 +136,24 @@ def run(
         marks=marks,
         recall=recall,
         summaries="api-keys" if summaries else "never",
+        shadow=shadow,
         summary_model=settings.settings.compression.summary_model or "",
     )
     if not settings.settings.output.quiet:
         say(announcement(options))
     began = time.time()
-    with opened_store(store, redact=settings.settings.privacy.redact, creates=True) as opened:
+    place = store or (_SHADOW_STORE if shadow else "")
+    with opened_store(place, redact=settings.settings.privacy.redact, creates=True) as opened:
         code = _run_client(command, options, opened)
         nothing = f"{client_of(command)} sent no conversation through the gateway"
-        print_bill(opened, since=began, nothing=nothing, json=json)
+        print_bill(opened, since=began, nothing=nothing, json=json, shadow=shadow)
     raise typer.Exit(code)
 
 
 def announcement(options: GatewayOptions) -> str:
     """Return what `run` will do on the user's account, in one sentence."""
+    if options.shadow:
+        return "shadow: every byte goes through as it comes and no further calls are made; the bill says what it would have cost"
     if options.summary_model:
         summaries = f"summaries by {options.summary_model}"
     elif options.summaries == "api-keys":
@@ -215,6 +233,7 @@ def serve(
         ),
     ] = False,
     continue_by_summary: ContinueOption = False,
+    shadow: ShadowOption = False,
     max_body: Annotated[int, typer.Option(min=1, metavar="MB", help="The largest request body.")] = 64,
     max_requests: Annotated[int, typer.Option(min=1, metavar="N", help="The most requests at once.")] = 512,
     max_messages: Annotated[
@@ -262,7 +281,8 @@ def serve(
     request must send one as x-lowwater-key; to listen on an address that
     other machines can reach, keys are required.
 
-    With --mcp, an MCP client starts it, and its model can search and read what
+    With --shadow nothing is changed, and what it would have cost is computed for
+    the configuration that lowwater run has. With --mcp, an MCP client starts it, and its model can search and read what
     was compacted: in sessions of one tenant and project only, by default those
     that `lowwater run` stored for the current project.
 
@@ -289,8 +309,9 @@ def serve(
         settings=settings.settings,
         tenant=tenant,
         marks=marks,
-        recall=recall,
-        summaries="api-keys" if summaries else "asked",
+        recall=recall or shadow,
+        summaries="api-keys" if summaries or shadow else "asked",
+        shadow=shadow,
         summary_model=settings.settings.compression.summary_model or "",
         require_key=require_key,
         access_keys=access_keys,
@@ -331,7 +352,8 @@ def run_gateway(options: GatewayOptions, store: str, *, host: str, port: int) ->
     except ImportError as error:
         raise _gateway_extra_missing(error) from None
     began = time.time()
-    with opened_store(store, redact=options.settings.privacy.redact, creates=True) as opened:
+    place = store or (_SHADOW_STORE if options.shadow else "")
+    with opened_store(place, redact=options.settings.privacy.redact, creates=True) as opened:
         try:
             serve_until_signal(
                 Gateway(options, opened),
@@ -342,8 +364,9 @@ def run_gateway(options: GatewayOptions, store: str, *, host: str, port: int) ->
                 ),
             )
         finally:
-            if sys.stderr.isatty():
-                print_bill(opened, since=began, nothing="no conversation came through the gateway")
+            if options.shadow or sys.stderr.isatty():
+                nothing = "no conversation came through the gateway"
+                print_bill(opened, since=began, nothing=nothing, shadow=options.shadow)
 
 
 class RequestLines(logging.Formatter):
@@ -418,44 +441,93 @@ def _gateway_extra_missing(error: ImportError) -> BadSetting:
     return BadSetting(f"the gateway needs the package {error.name}: pip install 'lowwater[gateway]'")
 
 
-def print_bill(store: Store, *, since: float, nothing: str, json: bool = False) -> None:
+def print_bill(store: Store, *, since: float, nothing: str, json: bool = False, shadow: bool = False) -> None:
     """Print what each session cost since `since`, and what compaction saved; the sentence `nothing` if there was none.
 
-    It goes to standard error, because standard output belongs to the client.
+    It goes to standard error, because standard output belongs to the client. In shadow mode, the costs are what the calls
+    really cost, and the savings what they would have been.
     """
     registry = load_registry()
-    accounts = [later_than(each, since) for each in accounts_of(store) if each.session.changed_at >= since]
+    every = [
+        each
+        for each in accounts_of(store)
+        if each.session.about.source.startswith(f"{SHADOW_SOURCE}:") is shadow
+    ]
+    accounts = [later_than(each, since) for each in every if each.session.changed_at >= since]
     totals = [total_of(account, registry) for account in accounts]
     lines = [session_line(account, total) for account, total in zip(accounts, totals, strict=True)]
+    if shadow:
+        lines = [replace(line, cost=_if_complete(total)) for line, total in zip(lines, totals, strict=True)]
     if json:
-        sys.stderr.write(msgspec.json.encode(_bill_json(accounts, lines, totals)).decode() + "\n")
+        bill = _bill_json(accounts, lines, totals, shadow=shadow)
+        sys.stderr.write(msgspec.json.encode(bill).decode() + "\n")
     elif not lines:
         say(nothing)
     else:
-        _print_lines(accounts, lines, totals)
+        _print_lines(accounts, lines, totals, shadow=shadow)
 
 
-def _print_lines(accounts: list[Account], lines: list[SessionLine], totals: list[Figures]) -> None:
+def _if_complete(total: Figures) -> int | None:
+    """Return what a session's calls really cost in shadow mode; None if a price or a usage is not known."""
+    return None if total.unpriced_turns else total.untouched
+
+
+def _print_lines(
+    accounts: list[Account], lines: list[SessionLine], totals: list[Figures], *, shadow: bool
+) -> None:
     console = Console(file=sys.stderr, highlight=False)
     console.print()
     console.print(sessions_table(lines, width=page_width(), now=time.time()))
     calls = counted(sum(total.turns for total in totals), "call")
-    console.print(f"{calls} for {amount(_total_cost(lines))}; compaction saved {amount(_total_net(totals))}")
+    cost, saved = _total_cost(lines), _total_net(totals)
+    if shadow:
+        console.print(_shadow_sentence(calls, cost, saved, _total_estimated(totals)), soft_wrap=True)
+        return
+    console.print(f"{calls} for {amount(cost)}; compaction saved {amount(saved)}")
+    if any(total.recall_offered for total in totals):
+        console.print(f"recall {recall_sentence(totals)}")
     if off := _calls_without_thinking(accounts):
         console.print(
             f"thinking was disabled in {counted(off, 'call')}: a compaction removed the messages that started it"
         )
 
 
-def _bill_json(accounts: list[Account], lines: list[SessionLine], totals: list[Figures]) -> dict[str, object]:
+def _shadow_sentence(calls: str, cost: int | None, saved: int | None, estimated: int | None) -> str:
+    """Say what the calls cost and would have cost, and how far off the estimate of the former would have been."""
+    if cost is None or saved is None:
+        return f"{calls} for {amount(cost)}; what they would have cost with Lowwater cannot be said: a price or a usage is unknown"
+    share = f" ({abs(saved) / cost:.0%})" if cost else ""
+    said = (
+        f"{calls} for {amount(cost)}; with Lowwater they would have cost {amount(cost - saved)}, "
+        f"{amount(abs(saved))}{share} {'less' if saved >= 0 else 'more'}"
+    )
+    if estimated is None or not cost:
+        return said
+    return f"{said}; its own estimate of the {amount(cost)} would have been {amount(estimated)}"
+
+
+def _bill_json(
+    accounts: list[Account], lines: list[SessionLine], totals: list[Figures], *, shadow: bool
+) -> dict[str, object]:
     """Return the bill as JSON values; money is in nano-dollars, None if a price is unknown."""
-    return {
-        "calls": sum(total.turns for total in totals),
-        "cost": _total_cost(lines),
-        "net": _total_net(totals),
-        "thinking_off": _calls_without_thinking(accounts),
-        "sessions": lines,
-    }
+    cost, net = _total_cost(lines), _total_net(totals)
+    bill: dict[str, object] = {"calls": sum(total.turns for total in totals), "cost": cost}
+    if shadow:
+        would = None if cost is None or net is None else cost - net
+        bill |= {"would_have_cost": would, "would_have_saved": net, "estimated": _total_estimated(totals)}
+    else:
+        bill |= {"net": net, "recall": recall_json(totals)}
+        bill |= {"thinking_off": _calls_without_thinking(accounts)}
+    return {**bill, "sessions": lines}
+
+
+def _total_estimated(totals: list[Figures]) -> int | None:
+    known = [total.shadow_estimated for total in totals]
+    return (
+        None
+        if None in known or any(total.unpriced_turns for total in totals)
+        else sum(each or 0 for each in known)
+    )
 
 
 def _calls_without_thinking(accounts: list[Account]) -> int:

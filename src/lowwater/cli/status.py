@@ -48,6 +48,8 @@ from lowwater.cli.wording import (
     moment,
     on_one_line,
     read_since,
+    recall_json,
+    recall_sentence,
     share,
     short,
 )
@@ -227,6 +229,7 @@ def _session_json(shown: SessionFigures) -> dict[str, object]:
             "compaction_cost": found.total.compaction_cost,
             "net": found.total.net,
             "repayment": found.repayment,
+            "recall": recall_json([found.total]),
             "advice": _efficiency_json(found)["advice"],
         },
         "models": found.models,
@@ -342,6 +345,8 @@ def _efficiency(found: Efficiency) -> Table:
     table.add_row("net", net(total.net))
     if total.passes:
         table.add_row("payback", payback_sentence(found.repayment))
+    if total.recall_offered:
+        table.add_row("recall", recall_sentence([total]))
     return table
 
 

@@ -10,6 +10,7 @@ from msgspec import Struct, structs
 from rich.cells import cell_len, set_cell_size
 
 from lowwater.core.accounts.advice import advice_dollars
+from lowwater.core.accounts.figures import Figures
 from lowwater.core.events import TurnRecord
 from lowwater.core.models.model import (
     CacheRules,
@@ -22,6 +23,7 @@ from lowwater.core.models.model import (
     Units,
 )
 from lowwater.core.models.registry import ModelMatch
+from lowwater.core.wording import counted
 from lowwater.errors import BadInput
 from lowwater.lab.audit.findings import AuditedSession, Cause
 from lowwater.settings.coercion import shown
@@ -296,3 +298,22 @@ def session_name(session: AuditedSession) -> str:
     short = name[:8] if len(name) > 24 else name
     kind = f" ({session.relation})" if session.relation else ""
     return f"{on_one_line(folder, 60)}/{short}{kind}" if folder else f"{short}{kind}"
+
+
+def recall_json(totals: Sequence[Figures]) -> dict[str, int]:
+    """Return how often recall was offered and used, as JSON values."""
+    return {
+        "offered": sum(total.recall_offered for total in totals),
+        "used": sum(total.recall_used for total in totals),
+        "found": sum(total.recall_found for total in totals),
+        "named": sum(total.recall_named for total in totals),
+    }
+
+
+def recall_sentence(totals: Sequence[Figures]) -> str:
+    """Say how often recall was offered and used, and how often the model then named what it was given."""
+    told = recall_json(totals)
+    said = f"offered in {counted(told['offered'], 'call')}, used {counted(told['used'], 'time')}"
+    if not told["used"]:
+        return said.replace("used 0 times", "never used")
+    return f"{said}; {told['found']:,} found something, {told['named']:,} of them were named next"

@@ -9,6 +9,24 @@ from lowwater.core.decisions import Reason
 from lowwater.core.stored_form import stored_as
 
 
+class RecallUse(
+    Struct, frozen=True, kw_only=True, rename=stored_as("recall_use"), forbid_unknown_fields=True
+):
+    """How often the model used recall between the answer before and this one."""
+
+    searches: int = 0
+    expands: int = 0
+    found: int = 0
+    """Calls that gave it something."""
+    named: int = 0
+    """Calls that gave it a name (a path, an identifier, a number) which was not in view, and which it then used."""
+
+    @property
+    def calls(self) -> int:
+        """How often it was used."""
+        return self.searches + self.expands
+
+
 class TurnRecord(
     Struct, frozen=True, kw_only=True, rename=stored_as("turn_record"), forbid_unknown_fields=True
 ):
@@ -30,6 +48,10 @@ class TurnRecord(
     """The reason code of the decision made before the call."""
     thinking_off: bool = False
     """Whether thinking was disabled, because the provider rejects it in a tool loop whose beginning was compacted."""
+    recall: RecallUse | None = None
+    """How the model used recall; None if it was not offered."""
+    estimated: int | None = None
+    """Only in shadow mode: the estimate of `untouched`, which is then what the call really cost; `cost` is what it would have cost."""
 
 
 Mode = Literal["prune", "summary", "condense", "shorten"]

@@ -51,7 +51,8 @@ _FIELDS: Mapping[str, str] = {
     "thinking": "extra text signature redacted",
     "opaque": "extra block body",
     # turn records, and events by tag
-    "turn_record": "at model usage expected cost untouched removed decision thinking_off",
+    "turn_record": "at model usage expected cost untouched removed decision thinking_off recall estimated",
+    "recall_use": "searches expands found named",
     "usage": "uncached cache_read cache_write cache_write_long output",
     "compaction": "at model mode mechanisms because before after items_before items_after first_changed disturbed"
     " summary_tokens summarizer score seconds phases number cost rejected price saves summary_prompts",

@@ -341,19 +341,23 @@ class Gateway:
         line.model, line.tenant, line.streams = request.model, context.tenant[:8], request.streams
         if request.counts_only:
             line.did = "counted"
+            if self._options.shadow:
+                await self._forward(http, sender)
+                return
             await self._count(http, request, context, sender, line, client=client)
             return
+        is_shadow = self._options.shadow
         turn = await self._begin_turn(request, context, client, sender, line)
         line.prepared = time.perf_counter() - line.began
         if turn is None:
             line.did, line.why = "passed-on", line.outcome
             await self._forward_without_turn(http, request, context, sender, line)
             return
-        _describe_turn(line, turn, request)
+        _describe_turn(line, turn, request, is_shadow=is_shadow)
         ask = partial(self._ask, http, request, base_url)
         sent = await self._send_turn(turn, ask, sender, line)
         # A refused prompt may have been compacted and sent once more.
-        _describe_turn(line, sent.turn, request)
+        _describe_turn(line, sent.turn, request, is_shadow=is_shadow)
         if sent.refusal is not None:
             await relay_read(sent.response, sent.refusal, sender)
             return
@@ -364,7 +368,7 @@ class Gateway:
         prefetch = self._prefetch.begin(turn.session, credential if context.client_pays else None)
         try:
             record = partial(self._record, turn, line, prefetch)
-            if offers_recall(turn.client_request.tools) and self._options.recall:
+            if self._options.recall and not is_shadow and offers_recall(turn.client_request.tools):
                 conversation = self._recall_conversation(turn, sender, ask, record)
                 await conversation.relay(sent.response, before=sent.before)
             else:
@@ -454,7 +458,8 @@ class Gateway:
             error = refusal if refusal is not None else opening.broken.encode()
             # A stream that begins with an error has the status 200.
             status = max(400, response.status)
-            smaller = None if is_last else await self._retry_smaller(status, error, turn, line)
+            is_final = is_last or self._options.shadow
+            smaller = None if is_final else await self._retry_smaller(status, error, turn, line)
             if smaller is None:
                 break
             response.close()
@@ -633,11 +638,13 @@ class Gateway:
             cancellable.is_cancelled = True
 
 
-def _describe_turn(line: LogLine, turn: GatewayTurn, request: ClientRequest) -> None:
-    """Note in the log line what is sent for a client's request."""
+def _describe_turn(line: LogLine, turn: GatewayTurn, request: ClientRequest, *, is_shadow: bool) -> None:
+    """Note in the log line what is sent for a client's request; in shadow mode, what would have been decided and its size."""
     line.session, line.changed, line.tokens = turn.session.name, turn.is_changed, turn.request.tokens
     is_own = turn.body is request.body
-    line.did = "changed" if turn.is_changed else "unchanged" if is_own else "recall-added"
+    line.did = (
+        "shadow" if is_shadow else "changed" if turn.is_changed else "unchanged" if is_own else "recall-added"
+    )
     line.decision = turn.request.decision.because.code if turn.request.decision else ""
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from contextvars import ContextVar
+from functools import partial
 from types import MappingProxyType
 
 from msgspec import Struct
@@ -13,10 +14,12 @@ from lowwater.core.messages import Format
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.errors import LowwaterError, SummaryFailed
 from lowwater.gateway.options import ANTHROPIC, OPENAI, GatewayOptions
+from lowwater.gateway.shadow import LAST_PROMPT, ShadowSummarizer
 from lowwater.gateway.tenants import CONSENT, credential_of
 from lowwater.gateway.upstream import url_of
 from lowwater.protocols import AsyncSummarizer, Summarizer
 from lowwater.session.factories import counter_for, installed_writer
+from lowwater.session.internals import internals
 from lowwater.session.session import Session
 from lowwater.summarizers.model import AsyncModelSummarizer
 
@@ -121,12 +124,16 @@ def summarizers_of(
     At the provider's own URL its cheaper model competes with the session's own, which can read its cached prefix.
     """
     writers: list[Summarizer | AsyncSummarizer] = []
+    borrowed = partial(ShadowSummarizer, is_own=False) if options.shadow else BorrowedCredentials
     if client_pays:
-        writers.append(BorrowedCredentials(model))
+        own = ShadowSummarizer(model, is_own=True) if options.shadow else BorrowedCredentials(model)
+        writers.append(own)
         registry = load_registry()
         cheaper = registry.cheaper(registry.find(model)) if base_url in (ANTHROPIC, OPENAI) else None
-        writers += [BorrowedCredentials(cheaper.name)] if cheaper else []
-    if options.summary_model:
+        writers += [borrowed(cheaper.name)] if cheaper else []
+    if options.summary_model and options.shadow:
+        writers.append(borrowed(options.summary_model))
+    elif options.summary_model:
         name = options.summary_model
         context = load_registry().find(name).context_length
         writers.append(
@@ -175,5 +182,6 @@ class IdlePrefetch:
 
     async def _prefetch_summary(self, session: Session, credential: Credential | None) -> None:
         _CREDENTIAL.set(credential)
+        LAST_PROMPT.set(internals(session).last_prompt)
         with suppress(LowwaterError):
             await session.aprefetch_summary()

@@ -16,6 +16,9 @@ OPENAI = "https://api.openai.com"
 OWN_TENANT = "me"
 """The tenant of everything that `lowwater run` starts."""
 SOURCE = "gateway"
+SHADOW_SOURCE = "shadow"
+SHADOW_TENANT = "shadow:"
+"""What the tenants of shadow sessions begin with in the store, so that no live gateway finds them by a client's list."""
 
 Marking = Literal["client", "auto"]
 SummaryConsent = Literal["never", "asked", "api-keys"]
@@ -42,6 +45,8 @@ class GatewayOptions(Struct, frozen=True, kw_only=True):
     """How long the end of an answer may wait for a summary on its client's credential; the first byte never waits."""
     summary_model: str = ""
     """The model that writes summaries on the operator's own credential; empty for none."""
+    shadow: bool = False
+    """Whether requests and answers are left as they are, and it is only computed what Lowwater would have done."""
     require_key: bool = False
     """Whether requests without a credential are refused."""
     access_keys: tuple[str, ...] = ()
@@ -82,6 +87,8 @@ class GatewayOptions(Struct, frozen=True, kw_only=True):
     """Bytes of messages kept decoded in memory."""
 
     def __post_init__(self) -> None:
+        if self.shadow and self.marks != "client":
+            raise BadSetting("shadow: it compares with the client's own cache marks; leave out --marks")
         for name in ("anthropic_upstream", "openai_upstream"):
             url = getattr(self, name)
             if not url.startswith(("http://", "https://")):
@@ -98,9 +105,10 @@ def new_capability() -> str:
     return f"lw-{random}"
 
 
-def source_of(tenant: str, project: str = "") -> str:
+def source_of(tenant: str, project: str = "", *, shadow: bool = False) -> str:
     """Return the source of a tenant's sessions, or of those of one project."""
-    return f"{SOURCE}:{tenant}:{project}" if project else f"{SOURCE}:{tenant}"
+    source = SHADOW_SOURCE if shadow else SOURCE
+    return f"{source}:{tenant}:{project}" if project else f"{source}:{tenant}"
 
 
 def project_at(folder: Path) -> str:

@@ -35,7 +35,7 @@ from lowwater.gateway.client_request import (
 )
 from lowwater.gateway.observability import GatewayMetrics, error_location
 from lowwater.gateway.open_sessions import OpenSessions, Terms
-from lowwater.gateway.options import GatewayOptions, Marking
+from lowwater.gateway.options import SHADOW_TENANT, GatewayOptions, Marking
 from lowwater.gateway.recall import RecallCall, with_recall
 from lowwater.gateway.session_lookup import (
     LookupKey,
@@ -48,6 +48,7 @@ from lowwater.gateway.session_lookup import (
     side_summary_key,
     unanswered_key,
 )
+from lowwater.gateway.shadow import record_shadow_answer, record_shadow_side_answer
 from lowwater.session.internals import internals
 from lowwater.session.request import PreparedRequest
 from lowwater.session.session import Session
@@ -143,6 +144,8 @@ class GatewayTurn(Struct, frozen=True, kw_only=True):
     """Whether the session was created for this request."""
     key_before_question: bytes = b""
     """The key of the list without the client's own question for a summary, which the session does not get; empty without one."""
+    prepared_tools: bytes = b""
+    """In shadow mode, the tools that the session's own request has."""
     has_inline_conversation: bool = False
     """The client asks for a summary of a conversation that is quoted inside the question instead of preceding it."""
 
@@ -163,7 +166,11 @@ class GatewayTurns:
         """Tenant and key of lists that were not sent as they came, newest last."""
 
     def begin(self, client_request: ClientRequest, context: RequestContext) -> GatewayTurn:
-        """Find the session and prepare the request; on a LowwaterError the request is to be forwarded unchanged."""
+        """Find the session and prepare the request; on a LowwaterError the request is to be forwarded unchanged.
+
+        In shadow mode the body to send is the client's own, whatever was prepared.
+        """
+        own_request, is_shadow = client_request, self._options.shadow
         if self._options.recall:
             client_request = with_recall(client_request)
         read, lookup = self._read(client_request, context.tenant)
@@ -180,13 +187,15 @@ class GatewayTurns:
             request = offered.request
             body = outgoing_body(client_request, request, marking=context.marking)
             deferred = DeferredWrite(partial(internals(session).accept_turn, offered, body=body))
-        self._remember_changed(lookup, request)
+        if not is_shadow:
+            self._remember_changed(lookup, request)
         return GatewayTurn(
-            client_request=client_request,
+            client_request=own_request if is_shadow else client_request,
             lookup=lookup,
             session=session,
             request=request,
-            body=body,
+            body=own_request.body if is_shadow else body,
+            prepared_tools=client_request.tools if is_shadow else b"",
             deferred=deferred,
             marking=context.marking,
             is_new=opened.is_new,
@@ -256,7 +265,10 @@ class GatewayTurns:
         stored = replace(turn_input, read=tuple(before_question)) if before_question else turn_input
         if not opened.is_new and self._sessions.has_moved_past(session, prefix_keys(stored.read)):
             # A later turn is stored already: bringing the older list now would rewind it.
-            internals(session).record_side_call(answer)
+            if self._options.shadow:
+                record_shadow_side_answer(session, answer, ())
+            else:
+                internals(session).record_side_call(answer)
             return
         turn = GatewayTurn(
             client_request=client_request,
@@ -297,9 +309,25 @@ class GatewayTurns:
         self._sessions.record_fingerprint(turn.lookup, turn.session, *further)
         if answer is not None and turn.has_inline_conversation:
             self._sessions.record_summary(turn.lookup, line_keys(message.text))
-        if answer is not None and turn.key_before_question:
+        if answer is not None:
+            self._record_answer(turn, answer, others)
+
+    def _record_answer(self, turn: GatewayTurn, answer: bytes, others: Sequence[Usage]) -> None:
+        is_beside = bool(turn.key_before_question)
+        if self._options.shadow and is_beside:
+            record_shadow_side_answer(turn.session, answer, others)
+        elif self._options.shadow:
+            own_tools = turn.client_request.tools
+            record_shadow_answer(
+                turn.session,
+                answer,
+                others,
+                added_tools=turn.prepared_tools or own_tools,
+                own_tools=own_tools,
+            )
+        elif is_beside:
             internals(turn.session).record_side_call(answer, others=others)
-        elif answer is not None:
+        else:
             turn.session.record(answer, others=others)
 
     def recall(self, turn: GatewayTurn, calls: Sequence[RecallCall]) -> list[str]:
@@ -312,7 +340,7 @@ class GatewayTurns:
         if not read:
             raise BadInput("the list of messages is empty")
         lookup = LookupKey(
-            tenant=tenant,
+            tenant=f"{SHADOW_TENANT}{tenant}" if self._options.shadow else tenant,
             keys=prefix_keys(read),
             hint=client_request.hint,
             agent=agent_fingerprint(

@@ -112,12 +112,24 @@ COST = _measure("cost", "USD", "What turns cost, summaries not included.", "mode
 UNTOUCHED = _measure(
     "untouched.cost", "USD", "What turns would have cost had nothing ever been compacted.", "model"
 )
+SHADOW_COST = _measure(
+    "shadow.cost",
+    "USD",
+    "What turns would have cost in shadow mode had they been compacted, summaries not included.",
+    "model",
+)
 UNPRICED = _measure("turns.unpriced", "turn", "Turns whose cost is not known and not counted.", "model")
 THINKING_OFF = _measure(
     "turns.thinking_disabled",
     "turn",
     "Turns whose thinking was disabled, because the provider would have refused it behind a compaction.",
     "model",
+)
+RECALL_OFFERED = _measure("recall.offered", "turn", "Turns in which the model was offered recall.", "model")
+RECALLS = _measure("recalls", "recall", "Calls of recall tools: searches and expansions.", "model", "mode")
+RECALLS_FOUND = _measure("recalls.found", "recall", "Calls of recall tools that gave something.", "model")
+RECALLS_NAMED = _measure(
+    "recalls.named", "recall", "Calls of recall tools of which the model then used a name.", "model"
 )
 UNPRICED_COMPACTIONS = _measure(
     "compactions.unpriced",
@@ -129,7 +141,7 @@ UNPRICED_COMPACTIONS = _measure(
 MEASURES = (
     COMPACTIONS, RECLAIMED, DISTURBED, DURATION, SUMMARY_TOKENS, SUMMARY_COST, SUMMARY_SCORE, REJECTED, SKIPS, TURNS, INPUT,
     CACHE_READ, CACHE_WRITE, OUTPUT, REMOVED, COST, UNTOUCHED, UNPRICED, UNPRICED_COMPACTIONS,
-    THINKING_OFF,
+    THINKING_OFF, RECALL_OFFERED, RECALLS, RECALLS_FOUND, RECALLS_NAMED, SHADOW_COST,
 )  # fmt: skip
 
 
@@ -151,6 +163,12 @@ def measured_turn(record: TurnRecord) -> Iterator[Measured]:
     yield _one(REMOVED, record.removed, model)
     if record.thinking_off:
         yield _one(THINKING_OFF, 1, model)
+    if (recall := record.recall) is not None:
+        yield _one(RECALL_OFFERED, 1, model)
+        yield _one(RECALLS, recall.searches, model, "search")
+        yield _one(RECALLS, recall.expands, model, "expand")
+        yield _one(RECALLS_FOUND, recall.found, model)
+        yield _one(RECALLS_NAMED, recall.named, model)
     if usage is not None:
         yield _one(INPUT, usage.prompt, model)
         yield _one(CACHE_READ, usage.cache_read, model)
@@ -158,6 +176,9 @@ def measured_turn(record: TurnRecord) -> Iterator[Measured]:
         yield _one(OUTPUT, usage.output, model)
     if record.cost is None or record.untouched is None:
         yield _one(UNPRICED, 1, model)
+    elif record.estimated is not None:
+        yield _one(COST, record.untouched / _NANO, model)
+        yield _one(SHADOW_COST, record.cost / _NANO, model)
     else:
         yield _one(COST, record.cost / _NANO, model)
         yield _one(UNTOUCHED, record.untouched / _NANO, model)

@@ -13,6 +13,7 @@ from lowwater.core.turns.state import State
 from lowwater.core.turns.turn import Recorded
 from lowwater.observe.sinks import log_implausible_usage, send_turn
 from lowwater.session.dependencies import Dependencies
+from lowwater.session.recall_tally import RecallTally
 from lowwater.session.repository import SharedState, StateChange
 from lowwater.session.turn_input import refuse_unsendable
 
@@ -22,9 +23,10 @@ _log = logging.getLogger("lowwater")
 class AnswerRecorder:
     """Records the answers of one session."""
 
-    def __init__(self, shared: SharedState, dependencies: Dependencies) -> None:
+    def __init__(self, shared: SharedState, dependencies: Dependencies, recall_tally: RecallTally) -> None:
         self._shared = shared
         self._dependencies = dependencies
+        self._recall_tally = recall_tally
         self._has_doubted = False
 
     def record(
@@ -34,9 +36,11 @@ class AnswerRecorder:
         step: Callable[[State, Response], Recorded],
         *,
         appends: bool = True,
+        offers_recall: bool = True,
     ) -> None:
         """Store what `step` makes of an answer (an SDK's response, a dict or raw bytes); `others` are billed with it.
 
+        `offers_recall` is False if the model was not sent the recall tools, although the session was prepared with them.
         An answer recorded a second time, with no call in between, is neither appended nor billed again.
         """
         answer = decode_response(response if isinstance(response, bytes) else write_json(response))
@@ -53,9 +57,11 @@ class AnswerRecorder:
             is_other = state.call is not None and state.call.model.name != state.model.name
             # A prompt that another model accepted says nothing about the window of the one in use now.
             prompt = 0 if done.doubt or is_other else answer.prompt
-            return StateChange(
-                state=self._dependencies.windows.accepted(done.state, prompt), record=done.record
-            )
+            record = done.record
+            if appends and offers_recall:
+                use = self._recall_tally.before(answer.message, offered=state.offers_recall)
+                record = replace(record, recall=use)
+            return StateChange(state=self._dependencies.windows.accepted(done.state, prompt), record=record)
 
         try:
             done = self._shared.transact(recorded)
@@ -64,6 +70,8 @@ class AnswerRecorder:
                 "%s: this answer was recorded before and is not billed again", self._shared.repository.name
             )
             return
+        if appends:
+            self._recall_tally.clear(answer.message)
         if done.record is not None:
             send_turn(self._dependencies.sinks, self._shared.repository.name, done.record)
         if doubts and not self._has_doubted:

@@ -33,6 +33,7 @@ from lowwater.core.view import View
 from lowwater.errors import BadInput
 from lowwater.session.answer_recorder import AnswerRecorder
 from lowwater.session.dependencies import Dependencies
+from lowwater.session.recall_tally import RecallTally
 from lowwater.session.repository import SessionRepository, SharedState, StateChange, load_state, new_name
 from lowwater.session.request import LastSent, PreparedRequest, build_compaction_request, build_request
 from lowwater.session.status import Status, status_of
@@ -80,7 +81,8 @@ class SessionInternals:
             setup,
             load=lambda repository, seen: load_state(repository, seen, route, setup, dependencies),
         )
-        self.recorder = AnswerRecorder(self.shared, dependencies)
+        self.recall_tally = RecallTally()
+        self.recorder = AnswerRecorder(self.shared, dependencies, self.recall_tally)
         self.turns = TurnRunner(self.shared, setup, dependencies, cached_prefix=self._cached_prefix)
         self.idle = IdleWork(self.shared, setup, dependencies, cached_prefix=self._cached_prefix)
         self._making_tools = Lock()
@@ -200,6 +202,7 @@ class SessionInternals:
                 tokenizer=self.shared.setup.tokenizer,
                 room=self._room,
                 search=self.search,
+                tally=self.recall_tally,
             )
             with self._making_tools:
                 self._recall_tools = self._recall_tools or made
@@ -212,6 +215,12 @@ class SessionInternals:
     def reset(self) -> None:
         """Forget every compaction: summaries, counters, warnings given and what was learned; the messages stay."""
         self.shared.change(lambda state: reset(state, self.shared.setup, self.now()))
+
+    @property
+    def last_prompt(self) -> int:
+        """The size of the request sent last, in the model's tokens: as expected while it is under way, then as reported."""
+        state = self.shared.state
+        return state.reported_prompt if state.call is None else state.call.expected.prompt
 
     def begin(self, about: About, *, parent: "Session | None" = None, upto: int = 0) -> None:
         """Describe a session that is not stored yet; its first change stores it.

@@ -13,9 +13,11 @@ from lowwater.core.view import Summary
 from lowwater.errors import BadInput
 from lowwater.protocols import Tokenizer
 from lowwater.session.async_twins import async_twin
+from lowwater.session.recall_tally import RecallAnswer, RecallTally
 
+_NOTHING = "Nothing recalled"
 _NO_ROOM = (
-    "Nothing recalled: there is no room left in the window for it; go on with what is visible, or ask again later for less, such as "
+    f"{_NOTHING}: there is no room left in the window for it; go on with what is visible, or ask again later for less, such as "
     "around certain words."
 )
 
@@ -24,7 +26,7 @@ class RecallTools:
     """`lowwater_search` and `lowwater_expand` for one session; any thread may call them.
 
     `ledger` and `room` are called anew each time. Without a `search` all messages are read. Answers to several calls in one
-    message share the room that is left, because none of them is in the ledger yet.
+    message share the room that is left, because none of them is in the ledger yet. A `tally` counts the calls.
     """
 
     def __init__(
@@ -34,11 +36,13 @@ class RecallTools:
         tokenizer: Tokenizer,
         room: Callable[[], RecallRoom],
         search: Search | None = None,
+        tally: RecallTally | None = None,
     ) -> None:
         self._ledger = ledger
         self._count = tokenizer.count
         self._room = room
         self._search = search
+        self._tally = tally
         self._lock = Lock()
         self._answering = 0
         self._given = 0
@@ -68,7 +72,11 @@ class RecallTools:
             left = room.left - self._given - AROUND_RESULT
             answer = self._answer(ledger, name, arguments, min(room.each, left))
             self._given += self._count(answer) + AROUND_RESULT
-            return answer
+        if self._tally is not None and self.owns(name):
+            asked = arguments if isinstance(arguments, str) else str(arguments)
+            found = RecallAnswer(asked=asked, given=answer, view=ledger.view)
+            self._tally.add(name, None if answer.startswith(_NOTHING) else found)
+        return answer
 
     ahandle = async_twin(handle)
 
@@ -82,7 +90,7 @@ class RecallTools:
             else:
                 answer = answer_expand(ledger, read, tokens, self._count)
         except BadInput as error:
-            return f"Nothing recalled: {error}."
+            return f"{_NOTHING}: {error}."
         return _NO_ROOM if answer is None else answer
 
 

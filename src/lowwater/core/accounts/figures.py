@@ -55,6 +55,14 @@ class Figures(Struct, frozen=True, kw_only=True):
     """The net saving: `untouched` minus `cost` (which includes rewriting the cache) minus the cost of summaries."""
     score: float | None
     """The mean share of critical references that summaries kept."""
+    recall_offered: int = 0
+    """Calls in which the model was offered recall."""
+    recall_used: int = 0
+    """Calls of recall that models made; `recall_found` of them gave something, and `recall_named` a name that was used next."""
+    recall_found: int = 0
+    recall_named: int = 0
+    shadow_estimated: int | None = None
+    """Only in shadow mode: the estimate of `untouched`, which is what the calls really cost; `cost` is what they would have cost."""
 
 
 class Gathered(Struct, frozen=True, kw_only=True):
@@ -76,6 +84,8 @@ def figures(model: str, gathered: Gathered) -> Figures:
         for record in records
         if record.expected is not None and record.usage is not None
     ]
+    recalls = [record.recall for record in records if record.recall is not None]
+    estimated = [record.estimated for record in records if record.estimated is not None]
     summaries = known_sum(event.cost for event in events)
     rewriting = known_sum(payback.rewriting for payback in paybacks)
     return Figures(
@@ -102,6 +112,11 @@ def figures(model: str, gathered: Gathered) -> Figures:
         compaction_cost=None if summaries is None or rewriting is None else summaries + rewriting,
         net=_net(gathered),
         score=mean(event.score for event in events),
+        recall_offered=len(recalls),
+        recall_used=sum(use.calls for use in recalls),
+        recall_found=sum(use.found for use in recalls),
+        recall_named=sum(use.named for use in recalls),
+        shadow_estimated=sum(estimated) if estimated else None,
     )
 
 

@@ -53,7 +53,9 @@ def _cost_uncompacted(call: PendingCall, used: Usage | None, cost: int | None) -
 
     That is its cost without the surcharge of compactions just before it, but with all removed tokens in its prompt.
     """
-    extra = _cost_of_carrying(used, call.removed_before, call.model, call.at)
+    # Right after a compaction that cost a rewrite, what was removed earlier would still have been read from the cache.
+    is_rewritten = bool(call.compaction_surcharge and call.compaction_surcharge > 0)
+    extra = _cost_of_carrying(used, call.removed_before, call.model, call.at, read=is_rewritten)
     if used is None or extra is None or cost is None or call.compaction_surcharge is None:
         return None
     # The surcharge is a forecast and the cost is a bill, so their difference may be too small. It is at least the price of the
@@ -63,11 +65,14 @@ def _cost_uncompacted(call: PendingCall, used: Usage | None, cost: int | None) -
     return max(cost - call.compaction_surcharge + extra, min(least, cost + extra))
 
 
-def _cost_of_carrying(used: Usage | None, removed: int, model: Model, at: float) -> int | None:
-    """Return how much more a call would have cost with `removed` more tokens in its prompt."""
+def _cost_of_carrying(
+    used: Usage | None, removed: int, model: Model, at: float, *, read: bool = False
+) -> int | None:
+    """Return how much more a call would have cost with `removed` more tokens in its prompt; with `read`, from the cache."""
     if used is None:
         return None
-    actual, larger = cost_of(used, model, at), cost_of(_with_more(used, removed), model, at)
+    more = replace(used, cache_read=used.cache_read + removed) if read else _with_more(used, removed)
+    actual, larger = cost_of(used, model, at), cost_of(more, model, at)
     return None if actual is None or larger is None else larger - actual
 
 

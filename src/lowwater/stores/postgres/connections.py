@@ -411,7 +411,9 @@ _CHANGES = (
     # From this schema on, a compaction may be stored as its difference from the one before, which older versions cannot read.
     "COMMENT ON TABLE entries IS 'body: a digest, and the entry in msgpack'",
 )
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _TRAILS, _CHANGES)
+_RECALL: tuple[str, ...] = ()
+"""From this schema on, turn records say how recall was used, which older versions of Lowwater cannot read."""
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _TRAILS, _CHANGES, _RECALL)
 """The statements from each schema to the next; a schema's number is how many of these were carried out."""
 
 

@@ -386,7 +386,9 @@ _IN_LOG = (
 )
 _SHORTER: tuple[str, ...] = ()
 """From this schema on, messages are stored in a shorter form (`shrunk`), which older versions of Lowwater cannot read."""
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _TRAILS, _VERSIONS, _IN_LOG, _SHORTER)
+_RECALL: tuple[str, ...] = ()
+"""From this schema on, turn records say how recall was used, which older versions of Lowwater cannot read."""
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _TRAILS, _VERSIONS, _IN_LOG, _SHORTER, _RECALL)
 """The statements from each schema to the next; a schema's number is how many of these were carried out."""
 
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 from lowwater.core.api_calls import Usage
 from lowwater.core.decisions import Reason
 from lowwater.core.entries import Appended, Compacted, Entry, KeptRange, Numbers, SummarizedSpan
-from lowwater.core.events import Compaction, Phase, Rejected, Skip, TurnRecord
+from lowwater.core.events import Compaction, Phase, RecallUse, Rejected, Skip, TurnRecord
 from lowwater.core.messages import Message, Text, Wire
 from lowwater.core.stored import Append
 from lowwater.errors import LowwaterError, StaleLedger
@@ -86,6 +86,8 @@ def turn(at: float = 5.0, model: str = "m") -> TurnRecord:
         removed=13,
         decision="keep",
         thinking_off=True,
+        recall=RecallUse(searches=2, expands=1, found=2, named=1),
+        estimated=17,
     )
 
 
