@@ -3,7 +3,8 @@
     .venv/bin/python -m bench.configurations [--sessions N] [--sheets anthropic-r10,…] [--least-calls N]
 
 Every session is played by the real engine on its messages at their recorded times. `as-recorded` has the client's own
-compactions where they were recorded; all other rows have the whole history. Rework is one recall for each later use of
+compactions where they were recorded, and the cache lifetime that it asked for; all other rows have the whole history and the
+lifetime of `cache_ttl: auto`. Rework is one recall for each later use of
 something that is no longer in view; the calls that a client made again after its own compactions are part of every row.
 """
 
@@ -20,7 +21,12 @@ from bench.transcripts import ABSENT, CANONICAL
 from lowwater.adapters.models import load_registry
 from lowwater.errors import BadInput
 from lowwater.lab.references.uses import uses_of
-from lowwater.lab.replay.as_recorded import AS_RECORDED, client_compactions, play_as_recorded
+from lowwater.lab.replay.as_recorded import (
+    AS_RECORDED,
+    client_compactions,
+    play_as_recorded,
+    recorded_lifetime,
+)
 from lowwater.lab.replay.course_replay import PolicyOutcome
 from lowwater.lab.replay.live import CONFIGURATIONS, EngineRun, play_with_engine
 from lowwater.lab.replay.script import SHEETS, course_for, model_named, script_of
@@ -92,6 +98,7 @@ def play(job: Job) -> dict[str, PolicyOutcome]:
                 model=model,
                 outputs=outputs,
                 fixed=course.fixed,
+                cache_ttl=recorded_lifetime(job.recording),
             )
             continue
         run = EngineRun(

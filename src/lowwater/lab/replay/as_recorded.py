@@ -23,7 +23,7 @@ from lowwater.session.dependencies import ManualClock
 from lowwater.session.factories import counter_for
 from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
-from lowwater.settings import OutputSettings, Settings
+from lowwater.settings import CacheTtl, ModelSettings, OutputSettings, Settings
 
 AS_RECORDED = "as-recorded"
 """The name under which a session with its client's own compactions is listed."""
@@ -67,6 +67,15 @@ def client_compactions(recording: Recording) -> list[ClientCompaction]:
     return found
 
 
+def recorded_lifetime(recording: Recording) -> CacheTtl:
+    """Return the cache lifetime that a client mostly asked for; five minutes if its recording does not say."""
+    usages = [each.call.usage for each in recording.messages if each.call is not None and each.call.usage]
+    short, long = (
+        sum(getattr(usage, name) for usage in usages) for name in ("cache_write", "cache_write_long")
+    )
+    return "1h" if long > short else "5m"
+
+
 def play_as_recorded(
     script: ReplayScript,
     uses: Sequence[LaterUse],
@@ -75,19 +84,21 @@ def play_as_recorded(
     model: Model,
     outputs: Sequence[int],
     fixed: int,
+    cache_ttl: CacheTtl = "5m",
 ) -> PolicyOutcome:
     """Return what the session costs with its client's own compactions, by the prices and cache rules of `model`.
 
-    Nothing is charged for what a compaction lost: what the client had to do again for it is among the recorded calls. A use
+    `cache_ttl` is the lifetime that the client asked for (`recorded_lifetime`). Nothing is charged for what a compaction lost: what the client had to do again for it is among the recorded calls. A use
     counts as in view if its result is still sent or the summary names it; uses behind summaries that were not recorded are
     left out.
     """
     clock, tokenizer, scale = ManualClock(), counter_for(model.name), rules_for(model.name).scale
-    settings = Settings(output=OutputSettings(quiet=True))
+    settings = Settings(output=OutputSettings(quiet=True), model=ModelSettings(cache_ttl=cache_ttl))
     at_turn = {each.turn: each for each in compactions if each.turn < len(script.exchanges)}
     used = defaultdict[int, list[LaterUse]](list)
     for use in uses:
         used[use.number].append(use)
+    ttl = (model.cache.ttl_long if cache_ttl == "1h" else None) or sheet_of(model).ttl
     cost = summaries = 0
     found, lost = Counter[str](), Counter[str]()
     prompts: list[int] = []
@@ -109,7 +120,7 @@ def play_as_recorded(
             if compaction := at_turn.get(turn):
                 newest = compaction
                 tokens = round(tokenizer.count(compaction.summary) * scale) or _USUAL_SUMMARY
-                is_warm = clock.now() - called <= sheet_of(model).ttl
+                is_warm = clock.now() - called <= ttl
                 read = sent if is_warm else 0
                 asked = Usage(cache_read=read, uncached=sent - read + INSTRUCTION, output=tokens)
                 summaries += cost_at_list_price(asked, model)
