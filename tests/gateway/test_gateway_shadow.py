@@ -170,7 +170,8 @@ def test_it_costs_in_the_shadow_what_it_costs_live(start: Starting, openai: bool
     first_summary = next(at for at, each in enumerate(live.compacted) if "summarize" in each[2])
     assert shadow.compacted[: first_summary + 1] == live.compacted[: first_summary + 1]
     assert shadow.paid == never.paid
-    assert shadow.would == pytest.approx(live.paid, rel=0.02)
+    # Behind the first summary the two go different ways: the live one is the shorter prompt that was really sent.
+    assert shadow.would == pytest.approx(live.paid, rel=0.03)
     assert shadow.estimated == pytest.approx(shadow.paid, rel=0.02)
 
 
