@@ -108,10 +108,10 @@ def test_a_missing_key_is_named_once(
 def test_a_request_carries_the_marks_of_its_provider() -> None:
     session = Lowwater(model="claude-haiku-4-5").session()
     body = session.prepare([{"role": "user", "content": "Hello."}], system="Hi.").as_anthropic()
-    mark = {"type": "ephemeral"}
+    mark = {"type": "ephemeral", "ttl": "1h"}
     assert body["system"] == [{"type": "text", "text": "Hi.", "cache_control": mark}]
     assert body["messages"][0]["content"] == [{"type": "text", "text": "Hello.", "cache_control": mark}]
-    assert str(session.status()).count("prompt caching: on, 5m") == 1
+    assert str(session.status()).count("prompt caching: on, 1h") == 1
 
 
 def test_one_message_may_be_a_dict_bytes_or_what_an_sdk_returned() -> None:
@@ -278,7 +278,7 @@ def test_a_sink_and_a_callback_that_fail_change_nothing(caplog: pytest.LogCaptur
         raise RuntimeError(SECRET)
 
     broken, whole = RecordingSink(RuntimeError(SECRET)), RecordingSink()
-    session = Lowwater(model="gpt-4o", sinks=[broken, whole], on_warning=callback).session()
+    session = Lowwater(model="gpt-4o", policy="runway", sinks=[broken, whole], on_warning=callback).session()
     with caplog.at_level(logging.DEBUG, "lowwater"):
         request = session.prepare(CHAT)
     assert request.tokens < 64_000

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lowwater import BadInput, Lowwater, LowwaterError, Settings
+from lowwater.session.internals import internals
 from lowwater.testing.fakes import ScriptedClock
 
 MODEL = "claude-opus-5-5"
@@ -197,7 +198,7 @@ def test_a_wrong_argument_of_prepare_gets_a_sentence_and_stores_nothing(model, o
 
 
 @pytest.mark.parametrize("wrong", [3, None, b"x", 1.5, nan, ["x"]], ids=repr)
-@pytest.mark.parametrize("method", ["recall", "expand", "use", "checkpoint", "rewind", "diff"])
+@pytest.mark.parametrize("method", ["recall", "use", "checkpoint", "rewind", "diff"])
 def test_a_wrong_argument_of_a_session_gets_a_sentence(method, wrong):
     if method in {"rewind", "diff"} and wrong == 3:
         wrong = True  # a number is a ledger position
@@ -205,10 +206,16 @@ def test_a_wrong_argument_of_a_session_gets_a_sentence(method, wrong):
         getattr(talked()[0], method)(wrong)
 
 
+@pytest.mark.parametrize("wrong", [3, None, b"x", 1.5, nan, ["x"]], ids=repr)
+def test_a_wrong_handle_to_expand_gets_a_sentence(wrong):
+    with pytest.raises(BadInput, match="must be"):
+        internals(talked()[0]).expand(wrong)
+
+
 @pytest.mark.parametrize("wrong", ["x", -1, 1.5, nan, inf], ids=repr)
 def test_only_a_count_can_be_compared_with_the_threshold(wrong):
     with pytest.raises(BadInput, match="tokens must be"):
-        session().should_compress(wrong)
+        internals(session()).should_compress(wrong)
 
 
 @pytest.mark.parametrize("at", [nan, inf, "noon", None], ids=repr)

@@ -43,7 +43,7 @@ def values_of(report: Any) -> dict[str, Any]:
         ("protect_last_n", 20),
         ("protect_first_n", 3),
         ("summary_model", None),
-        ("cache_ttl", "5m"),
+        ("cache_ttl", "auto"),
         ("fallback_providers", []),
         ("summary_ratio", 0.2),
         ("summary_min_tokens", 2_000),

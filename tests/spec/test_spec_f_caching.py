@@ -73,7 +73,7 @@ def test_f_list_content_gets_it_on_its_last_block(opened) -> None:
     session = opened(policy="runway", model="claude-haiku-4-5")
     blocks = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
     body = session.prepare([{"role": "user", "content": blocks}]).as_anthropic()
-    assert body["messages"][0]["content"] == [blocks[0], {**blocks[1], "cache_control": FIVE_MINUTES}]
+    assert body["messages"][0]["content"] == [blocks[0], {**blocks[1], "cache_control": AN_HOUR}]
 
 
 ROUTED = {

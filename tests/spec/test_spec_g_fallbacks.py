@@ -33,8 +33,8 @@ def test_g_a_switch_re_derives_everything_at_once(opened) -> None:
         status = session.status()
         seen[model] = (status.context, status.threshold, status.wall, status.caching)
     assert seen == {
-        "claude-opus-5-5": (1_000_000, 500_000, 984_000, "on, 5m"),
-        "claude-haiku-4-5": (200_000, 100_000, 184_000, "on, 5m"),
+        "claude-opus-5-5": (1_000_000, 500_000, 984_000, "on, 1h"),
+        "claude-haiku-4-5": (200_000, 100_000, 184_000, "on, 1h"),
         "gpt-4o": (128_000, 64_000, 112_000, "automatic"),
     }
 

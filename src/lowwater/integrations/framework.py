@@ -403,7 +403,8 @@ def system_of(sent: OutgoingRequest[S]) -> str:
 
 
 def _chat_usage(usage: Usage, *, reports_cache: bool) -> dict[str, Any]:
-    details = {"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write}
+    written = usage.cache_write + usage.cache_write_long
+    details = {"cached_tokens": usage.cache_read, "cache_write_tokens": written}
     return {
         "prompt_tokens": usage.prompt,
         "completion_tokens": usage.output,

@@ -1,6 +1,6 @@
 """Accounts of a session that was really played: predictions come true, and all who count agree."""
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -18,7 +18,7 @@ from lowwater.observe.prometheus import PrometheusSink
 from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
-from lowwater.settings import CompressionSettings, OutputSettings, Settings
+from lowwater.settings import CompressionSettings, ModelSettings, OutputSettings, Settings
 from lowwater.testing.exchanges import exchanges
 from lowwater.testing.fakes import ScriptedClock
 from tests.generated import generate_session
@@ -43,10 +43,12 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
 class Agent:
     """Plays a session over a cache that does what is expected of it, a call every ten seconds."""
 
-    def __init__(self, *, compacts: bool = True) -> None:
+    def __init__(self, *, compacts: bool = True, ttl: Literal["5m", "1h"] = "5m") -> None:
         self.clock, self.sink = ScriptedClock(), PrometheusSink()
         settings = Settings(
-            output=OutputSettings(quiet=True), compression=CompressionSettings(enabled=compacts)
+            output=OutputSettings(quiet=True),
+            compression=CompressionSettings(enabled=compacts),
+            model=ModelSettings(cache_ttl=ttl),
         )
         self.library = Lowwater(
             store="memory:", model=MODEL, settings=settings, clock=self.clock, sinks=[self.sink]
@@ -71,9 +73,15 @@ class Agent:
         return Played(session=self.session, account=account, sink=self.sink)
 
 
+@pytest.fixture(scope="module", params=["5m", "1h"])
+def ttl(request: Any) -> Any:
+    """Every account has to come out for both lifetimes of the cache."""
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def played() -> Played:
-    return Agent().play()
+def played(ttl: Any) -> Played:
+    return Agent(ttl=ttl).play()
 
 
 def test_where_the_cache_is_as_foreseen_a_compaction_costs_what_was_predicted(played: Played) -> None:
@@ -104,8 +112,8 @@ def test_account_status_and_sink_count_the_same(played: Played) -> None:
     assert (found.prunes, found.earliest_changed) == (totals.prunes, totals.earliest_changed)
 
 
-def test_net_is_what_playing_it_without_compaction_costs_more(played: Played) -> None:
-    untouched = Agent(compacts=False).play().session.status().totals
+def test_net_is_what_playing_it_without_compaction_costs_more(played: Played, ttl: Any) -> None:
+    untouched = Agent(compacts=False, ttl=ttl).play().session.status().totals
     totals, total = played.session.status().totals, efficiency([played.account], load_registry()).total
     assert untouched.cost is not None
     assert totals.cost is not None

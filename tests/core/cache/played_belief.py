@@ -24,6 +24,7 @@ from lowwater.core.formats.usage import decode_anthropic_usage as decode_message
 from lowwater.core.formats.usage import decode_openai_usage as decode_chat_usage
 from lowwater.core.models.model import Model
 from lowwater.session.library import Lowwater
+from lowwater.settings import ModelSettings, Settings
 from lowwater.testing.exchanges import exchanges
 from lowwater.testing.fakes import RecordingSink, ScriptedClock
 from lowwater.testing.provider import Call, CallTools, Provider, Say, Seen
@@ -127,6 +128,7 @@ class Player:
         self.library = Lowwater(
             model=name,
             policy="runway",
+            settings=Settings(model=ModelSettings(cache_ttl="5m")),
             sinks=[self.sink],
             clock=self.clock,
         ).session()

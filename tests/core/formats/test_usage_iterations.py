@@ -32,6 +32,19 @@ ADVICE = {"type": "advisor_message", "model": "claude-opus-5-5", "input_tokens":
         ),
         pytest.param(
             raw(
+                input_tokens=5,
+                cache_creation_input_tokens=9,
+                cache_creation={"ephemeral_5m_input_tokens": 2, "ephemeral_1h_input_tokens": 7},
+                output_tokens=1,
+            ),
+            UsageReport(
+                usage=Usage(uncached=5, cache_write=2, cache_write_long=7, output=1),
+                prompt=14,
+            ),
+            id="writes are told apart by lifetime",
+        ),
+        pytest.param(
+            raw(
                 input_tokens=23_000,
                 output_tokens=1_000,
                 iterations=[
@@ -102,7 +115,8 @@ ADVICE = {"type": "advisor_message", "model": "claude-opus-5-5", "input_tokens":
     ],
 )
 def test_anthropic_report(body, report):
-    assert decode_anthropic_report(body) == replace(report, reports_cache=b"cache_" in body)
+    told = replace(report, reports_cache=b"cache_" in body, splits_writes=b'"cache_creation"' in body)
+    assert decode_anthropic_report(body) == told
 
 
 @pytest.mark.parametrize(

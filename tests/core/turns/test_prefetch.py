@@ -93,7 +93,7 @@ def test_over_a_warm_cache_it_is_published_once_the_rent_has_reached_what_is_lef
 def test_a_cold_call_publishes_it() -> None:
     talk = Talk(policy="rent-or-buy", context=None).until_parked()
     before = len(talk.sink.compactions)
-    talk.clock.advance(301)
+    talk.clock.advance(3_601)
     talk.turn()
     event = talk.sink.compactions[before]
     assert event.because.code == "free-now"

@@ -121,7 +121,7 @@ def test_after_a_pause_longer_than_the_cache_lives_a_prune_is_free() -> None:
         )
     assert (decision := internals(session).decision)
     assert decision.because.code != "free-now"
-    clock.advance(301)
+    clock.advance(3_601)
     session.append([{"role": "user", "content": "and now?"}])
     session.prepare()
     assert (decision := internals(session).decision)
@@ -142,9 +142,24 @@ def test_without_a_known_price_nothing_is_told_in_dollars() -> None:
     assert "input tokens" in session.explain()
 
 
-def test_a_summary_without_a_model_is_not_bought_before_the_wall() -> None:
+def test_without_a_model_an_extracted_summary_is_bought_when_it_pays() -> None:
     events = played(coding(120)).compactions
-    assert {event.mode for event in events} == {"prune"}
+    assert {event.mode for event in events} == {"summary"}
+    assert all(event.cost == 0 for event in events), "no model was asked"
+    assert all(event.before < 100_000 for event in events), "long before the wall at a million tokens"
+
+
+def test_without_a_model_and_without_prices_a_small_session_is_not_compacted_again_and_again() -> None:
+    """Only the disturbance costs anything there, besides writing the tail again: without it, more is bought."""
+    recorded = generate_session("support", seed=2, turns=120, target_tokens=30_000, pauses=NO_PAUSES)
+
+    def compactions(disturbed_calls: float) -> int:
+        settings = Settings(compression=CompressionSettings(disturbed_calls=disturbed_calls))
+        billed = played(recorded, model="somebodys-own-model-7b", settings=settings)
+        assert billed.session.status().totals.turns == 120
+        return len(billed.compactions)
+
+    assert 0 < compactions(1.0) < compactions(0.0) <= 120 // 5
 
 
 def test_the_users_ceiling_forces_a_compaction_before_the_rent_is_paid() -> None:

@@ -232,6 +232,14 @@ def chance_alive(boundary: Boundary, rules: CacheRules, at: float) -> float:
     return chance if chance >= _LEAST_CHANCE else 0.0
 
 
+def written_for(belief: Belief) -> Literal["short", "long"] | None:
+    """Return the lifetime for which the last call stored the end of its prompt; None if nothing is known to be cached."""
+    newest = max(belief.boundaries, key=lambda boundary: (boundary.used, boundary.tokens), default=None)
+    if newest is None:
+        return None
+    return "long" if newest.long else "short"
+
+
 def expected_usage(belief: Belief, layout: Layout, model: Model, at: float) -> Usage:
     """Return the input that a call with this layout at the time `at` should be billed for.
 

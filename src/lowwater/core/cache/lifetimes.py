@@ -38,8 +38,9 @@ def settle_ttl(
     growth: int = _GROWTH,
     window: int = WINDOW,
     pauses: Pauses = PAUSES,
+    now: Lifetime | None = None,
 ) -> Lifetime:
-    """Return the lifetime for a session with these gaps so far.
+    """Return the lifetime for a session with these gaps so far; `now` is the one asked for at the last call.
 
     Until `window` of them are known, it is the one that pays for `pauses` as they are in general; then the newest
     count together with as many of the general ones, and the lifetime changes only if that pays for the change.
@@ -55,7 +56,7 @@ def settle_ttl(
     seen = _classify(gaps[-window:], rules.ttl, rules.ttl_long)
     saved = saved_by_long(seen, prices, prompt=prompt, growth=growth)
     saved += window * saved_by_long(general, prices, prompt=prompt, growth=growth) // _PER
-    if start == "short":
+    if (now or start) == "short":
         return "long" if saved > (long - prices.cache_read) * prompt else "short"
     return "short" if -saved > (prices.cache_write - prices.cache_read) * prompt else "long"
 

@@ -61,14 +61,20 @@ def cost_of_all(usages: Iterable[Usage], model: Model, at: float | None = None) 
     return total
 
 
+def write_price(prices: Prices, lifetime: MarkLifetime) -> int:
+    """Return what a token costs that is not read from the cache: the price of input if it is not to be cached."""
+    if lifetime == "long" and prices.cache_write_long is not None:
+        return prices.cache_write_long
+    return prices.cache_write if lifetime else prices.input
+
+
 def cost_at(usage: Usage, prices: Prices) -> int:
     """Return what a call costs at `prices`, to the nearest nano-dollar."""
-    long = prices.cache_write if prices.cache_write_long is None else prices.cache_write_long
     return nano_dollars(
         usage.uncached * prices.input
         + usage.cache_read * prices.cache_read
         + usage.cache_write * prices.cache_write
-        + usage.cache_write_long * long
+        + usage.cache_write_long * write_price(prices, "long")
         + usage.output * prices.output
     )
 
@@ -124,11 +130,7 @@ def price_of(
 
 
 def _tokens_times_price(prices: Prices, prompt: int, *, hit: int, output: int, lifetime: MarkLifetime) -> int:
-    fresh = prices.input
-    if lifetime == "short":
-        fresh = prices.cache_write
-    elif lifetime == "long":
-        fresh = prices.cache_write if prices.cache_write_long is None else prices.cache_write_long
+    fresh = write_price(prices, lifetime)
     return hit * prices.cache_read + (prompt - hit) * fresh + output * prices.output
 
 

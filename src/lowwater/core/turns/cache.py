@@ -5,7 +5,15 @@ from bisect import bisect_left
 from msgspec.structs import replace
 
 from lowwater.core.api_calls import Response
-from lowwater.core.cache.belief import Layout, MarkLifetime, Warmth, after_call, expected_usage, warmth
+from lowwater.core.cache.belief import (
+    Layout,
+    MarkLifetime,
+    Warmth,
+    after_call,
+    expected_usage,
+    warmth,
+    written_for,
+)
 from lowwater.core.cache.lifetimes import WINDOW, Lifetime, settle_ttl
 from lowwater.core.cache.marks import CacheMarks, marks_for, place_marks, seams_of
 from lowwater.core.costs.prices import with_fallback_prices
@@ -156,7 +164,9 @@ def _settled_lifetime(state: State) -> Lifetime:
     """Return the lifetime that is cheaper, given the gaps between calls so far."""
     prices = with_fallback_prices(state.model)[0].prices_at(state.prompt)
     assert prices is not None
-    return settle_ttl(state.gaps, prices, state.model.cache, prompt=state.prompt, growth=round(state.growth))
+    growth = round(state.growth)
+    now = written_for(state.belief)
+    return settle_ttl(state.gaps, prices, state.model.cache, prompt=state.prompt, growth=growth, now=now)
 
 
 def removed_from(state: State) -> int:

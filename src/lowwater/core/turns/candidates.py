@@ -128,7 +128,7 @@ def _pieces(
                 rent=pricing.rent(pricing.items[target.item], removes),
                 rework=pricing.rework(lost[edit.mechanism] * chances[target.item], tokens),
             )
-            written = removes * pricing.prices.cache_write // 1_000
+            written = removes * pricing.write_price // 1_000
             if piece.rework <= written + piece.rent:
                 pieces.append(piece)
     return pieces

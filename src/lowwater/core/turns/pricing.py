@@ -18,6 +18,7 @@ from lowwater.core.costs.prices import (
     price_of,
     summary_calls,
     with_fallback_prices,
+    write_price,
 )
 from lowwater.core.decisions import Candidates, Currency, PricedPlan, Warm, scaled
 from lowwater.core.models.model import Model, Prices
@@ -66,6 +67,16 @@ class PricingContext(Struct, frozen=True, kw_only=True):
         return self.prices_of(self.prompt)
 
     @property
+    def write_price(self) -> int:
+        """The price of writing a token to the cache for the lifetime that the request's marks ask for."""
+        return write_price(self.prices, self.lifetime)
+
+    @property
+    def _rewrite_price(self) -> int:
+        """How much more writing a token costs than reading it."""
+        return max(0, self.write_price - self.prices.cache_read)
+
+    @property
     def hit(self) -> int:
         """Tokens of the prompt as it is that should be read from the cache."""
         return min(self.prompt, self.warmth.expected())
@@ -95,8 +106,7 @@ class PricingContext(Struct, frozen=True, kw_only=True):
         usually_cached = (
             self.session_tokens * in_tail // max(1, self.messages) - self.session_tokens // self.calls
         )
-        fresh = max(0, self.prices.cache_write - self.prices.cache_read)
-        return nano_dollars(max(0, usually_cached - max(0, self.hit - tail_start)) * fresh)
+        return nano_dollars(max(0, usually_cached - max(0, self.hit - tail_start)) * self._rewrite_price)
 
     def prices_of(self, prompt: int) -> Prices:
         """Return the prices of a prompt of this size."""
@@ -120,7 +130,7 @@ class PricingContext(Struct, frozen=True, kw_only=True):
 
     def rework(self, chance: float, tokens: int) -> int:
         """Return the expected cost of recalling `tokens` that are needed again with this probability: one more call and a cache write."""
-        recall = self.prompt * self.prices.cache_read + tokens * self.prices.cache_write
+        recall = self.prompt * self.prices.cache_read + tokens * self.write_price
         return nano_dollars(round(chance * recall))
 
     def risk(self, price: int, *, first_changed: int) -> int:
@@ -129,8 +139,7 @@ class PricingContext(Struct, frozen=True, kw_only=True):
             return price
         believed = self.hit - min(first_changed, self.warmth.expected(first_changed))
         lost = min(self.sent, self.prompt) - min(first_changed, self.sent)
-        fresh = max(0, self.prices.cache_write - self.prices.cache_read)
-        return price + nano_dollars(max(0, lost - believed) * fresh)
+        return price + nano_dollars(max(0, lost - believed) * self._rewrite_price)
 
     def purchase(self, *, first_changed: int, removes: int, summary_cost: int = 0) -> Purchase:
         """Return the price of removing `removes` tokens behind the position `first_changed`."""
@@ -203,8 +212,10 @@ class PricingContext(Struct, frozen=True, kw_only=True):
         tail = self.preamble + middle
         if self.hit < tail or self.prices != self.prices_of(0):
             return None
-        fresh = max(0, self.prices.cache_write - self.prices.cache_read)
-        least, outlook = nano_dollars((self.hit - tail) * fresh) + self.disturbance, self.outlook
+        least, outlook = (
+            nano_dollars((self.hit - tail) * self._rewrite_price) + self.disturbance,
+            self.outlook,
+        )
         saves = nano_dollars(middle * self.prices.cache_read)
         usual = least + self.usual_surcharge(tail)
         if outlook is not None and outlook.should_buy_early(saves=saves, price=least, usual=usual):

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.adapters.models import load_registry
-from lowwater.core.api_calls import Usage
+from lowwater.core.api_calls import Usage, together
 from lowwater.core.cache.marks import CacheMarks
 from lowwater.core.costs.prices import INSTRUCTION, cost_of
 from lowwater.core.events import Compaction
@@ -20,6 +20,7 @@ from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.core.summary.transcript import transcript_for
 from lowwater.core.tokens.counting import rules_for
+from lowwater.core.turns.cache import lifetime_of
 from lowwater.core.view import Edited
 from lowwater.lab.references.reachability import Scorer, UseOutcome
 from lowwater.lab.references.uses import LaterUse
@@ -232,14 +233,22 @@ class _EngineReplay:
             return usage
         read = usage.cache_read
         if isinstance(self._model.cache.matching, MarkedPrefixes):
-            return replace(usage, cache_read=0, cache_write=usage.cache_write + read)
+            return together((replace(usage, cache_read=0), self._written(read)))
         return replace(usage, cache_read=0, uncached=usage.uncached + read)
+
+    @property
+    def _keeps_long(self) -> bool:
+        """Whether the last request asked for the long lifetime."""
+        return lifetime_of(self._marks) == "long"
+
+    def _written(self, tokens: int) -> Usage:
+        """Return the usage of so many tokens that are written to the cache."""
+        return Usage(cache_write_long=tokens) if self._keeps_long else Usage(cache_write=tokens)
 
     def _is_warm(self, turn: int) -> bool:
         """Return whether the last prompt is still cached before a turn's call."""
         rules = self._model.cache
-        is_long = self._marks is not None and self._marks.ttl == "1h" and rules.ttl_long is not None
-        ttl = rules.ttl_long if is_long and rules.ttl_long else sheet_of(self._model).ttl
+        ttl = rules.ttl_long if self._keeps_long and rules.ttl_long else sheet_of(self._model).ttl
         return self._clock.now() - self._called <= ttl and not self._is_lost(turn)
 
     def _asked(self, *, is_warm: bool) -> int:
@@ -265,7 +274,7 @@ class _EngineReplay:
         cost, whole = 0, round(ledger.view.original_tokens * scale)
         for number, tokens in _lost(found).items():
             if whole - self._recalled.get(number, -TAIL) >= TAIL:
-                recall = Usage(cache_read=prompt, cache_write=round(tokens * scale))
+                recall = together((Usage(cache_read=prompt), self._written(round(tokens * scale))))
                 cost += cost_at_list_price(recall, self._model)
             self._recalled[number] = whole
         return cost
