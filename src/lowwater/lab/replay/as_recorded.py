@@ -15,8 +15,8 @@ from lowwater.core.models.model import Model
 from lowwater.core.tokens.counting import rules_for
 from lowwater.lab.references.uses import LaterUse, find_words
 from lowwater.lab.replay.course_replay import CadenceSums, PolicyOutcome, UsesFound
-from lowwater.lab.replay.live import cost_at_list_price, filler_text
-from lowwater.lab.replay.script import FORMAT, REPLACEMENT_KIND, ReplayScript, sheet_of
+from lowwater.lab.replay.live import cache_lifetime, cost_at_list_price, filler_text
+from lowwater.lab.replay.script import FORMAT, REPLACEMENT_KIND, ReplayScript
 from lowwater.logs.recording import Recording
 from lowwater.logs.recording_builder import is_empty
 from lowwater.session.dependencies import ManualClock
@@ -78,6 +78,7 @@ def play_as_recorded(
 ) -> PolicyOutcome:
     """Return what the session costs with its client's own compactions, by the prices and cache rules of `model`.
 
+    The cache lifetime is the one that Lowwater would ask for, as under every other policy, so that only compactions differ.
     Nothing is charged for what a compaction lost: what the client had to do again for it is among the recorded calls. A use
     counts as in view if its result is still sent or the summary names it; uses behind summaries that were not recorded are
     left out.
@@ -90,7 +91,8 @@ def play_as_recorded(
         used[use.number].append(use)
     cost = summaries = found = in_view = 0
     prompts: list[int] = []
-    sent, called, number, current = 0, 0.0, 0, list[bytes]()
+    written = reclaimed = 0
+    sent, warm_until, number, current = 0, 0.0, 0, list[bytes]()
     newest: ClientCompaction | None = None
     with Lowwater(
         store="memory:", model=model.name, policy="never", clock=clock, settings=settings
@@ -103,19 +105,21 @@ def play_as_recorded(
             if compaction := at_turn.get(turn):
                 newest = compaction
                 tokens = round(tokenizer.count(compaction.summary) * scale) or _USUAL_SUMMARY
-                is_warm = clock.now() - called <= sheet_of(model).ttl
-                read = sent if is_warm else 0
+                read = sent if clock.now() <= warm_until else 0
                 asked = Usage(cache_read=read, uncached=sent - read + INSTRUCTION, output=tokens)
                 summaries += cost_at_list_price(asked, model)
+                written += asked.prompt + tokens
                 text = compaction.summary or filler_text(round(_USUAL_SUMMARY / scale), tokenizer)
                 summary = Message(role="user", parts=(Text(text=text),))
                 current = encode_messages([summary], FORMAT)
                 new = new[max(0, compaction.first_kept - number - 1) :]
             current += new
             system = filler_text(round(fixed / scale), tokenizer) if fixed and not turn else None
-            session.prepare([msgspec.Raw(raw) for raw in current], system=system, starts_over=True)
+            prepared = session.prepare([msgspec.Raw(raw) for raw in current], system=system, starts_over=True)
             usage = replace(internals(session).expected_usage, output=outputs[turn])
             cost += cost_at_list_price(usage, model)
+            if compaction:
+                reclaimed += max(0, sent - usage.prompt)
             number += len(call.new) + 1
             for use in used.get(number, ()):
                 is_sent = newest is None or use.origin.number >= newest.first_kept
@@ -125,7 +129,7 @@ def play_as_recorded(
             session.record(as_completion(msgspec.Raw(call.answer), usage, model.name))
             current.append(call.answer)
             prompts.append(usage.prompt)
-            sent, called = usage.prompt, clock.now()
+            sent, warm_until = usage.prompt, clock.now() + cache_lifetime(prepared.marks, model)
     return PolicyOutcome(
         policy=AS_RECORDED,
         kind="full",
@@ -136,7 +140,14 @@ def play_as_recorded(
         summaries=summaries,
         recall=UsesFound(uses=found, in_view=in_view, one_recall=0),
         cadence=CadenceSums(
-            turns=len(prompts), events=len(at_turn), summary_calls=len(at_turn), summaries=len(at_turn)
+            turns=len(prompts),
+            events=len(at_turn),
+            intervals=max(at_turn, default=0) - min(at_turn, default=0),
+            summary_calls=len(at_turn),
+            reclaimed=reclaimed,
+            prompt_and_summary_tokens=sum(prompts) + written,
+            earliest_changed=0 if at_turn else None,
+            summaries=len(at_turn),
         ),
         mean_view=sum(prompts) / len(prompts),
         peak_view=max(prompts),
