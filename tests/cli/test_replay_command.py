@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 
 from lowwater.cli.replay import replay
 from lowwater.core.formats.codec import encode_messages
+from lowwater.errors import BadSetting
 from tests.generated import generate_session
 
 FAST = ("--workers", "1", "--full", "none", "--model", "anthropic-r10")
@@ -64,8 +65,8 @@ def test_the_json_has_what_is_promised(folder, tmp_path):
     )
     assert done.exit_code == 0, done.output
     told = json.loads(file.read_text())
-    assert set(told) == {"policies", "sessions", "skipped", "unread"}
-    assert list(told["policies"]) == ["rent-or-buy", "never", "optimum"]
+    assert set(told) == {"configuration", "policies", "sessions", "skipped", "unread"}
+    assert list(told["policies"]) == ["rent-or-buy", "never", "optimum", "as-recorded"]
     ours = told["policies"]["rent-or-buy"]
     assert set(ours["cost_over_optimum"]) == {"mean", "p95", "max"}
     assert ours["cost_usd"] > 0
@@ -92,6 +93,28 @@ def test_the_json_has_what_is_promised(folder, tmp_path):
 def test_json_alone_is_printed_for_programs(folder):
     done = run(folder, "--policies", "never", *FAST, "--json", "-")
     assert set(json.loads(done.stdout)["policies"]) == {"never", "optimum"}
+
+
+def test_every_report_names_the_configuration_and_has_the_recorded_session_beside_it(folder, tmp_path):
+    page, file = tmp_path / "replay.html", tmp_path / "replay.json"
+    args = ("--policies", "rent-or-buy", "--model", "anthropic-r10", "--workers", 1, "--html", page)
+    done = run(folder, *args, "--json", file, "--configuration", "keyless")
+    assert done.exit_code == 0, done.output
+    told, said = json.loads(file.read_text()), " ".join(done.stdout.split())
+    about = "recall, and no model is asked: summaries are extracted"
+    assert told["configuration"] == {"name": "keyless", "about": about}
+    assert f"configuration keyless: {about}" in said
+    ours, recorded = (told["policies"][name] for name in ("rent-or-buy", "as-recorded"))
+    cost = ours["full"]["neutral"]["cost_with_rework_usd"]
+    assert f"rent-or-buy in the configuration keyless costs ${cost:,.2f}, rework included" in said
+    assert f"than as recorded (${recorded['cost_with_rework_usd']:,.2f})" in said
+    assert "in the configuration “keyless”" in page.read_text()
+    assert "“As-recorded” is the session with its client" in page.read_text()
+
+
+def test_an_unknown_configuration_is_answered_with_the_nearest(folder):
+    with pytest.raises(BadSetting, match="did you mean shipped"):
+        CliRunner().invoke(app, [str(folder), *FAST, "--configuration", "shiped"], catch_exceptions=False)
 
 
 def test_a_page_is_written_for_a_browser(folder, tmp_path):

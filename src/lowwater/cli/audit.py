@@ -449,7 +449,8 @@ def _estimate(possible: Possible, width: int) -> Iterator[Table | Text]:
     yield Text(
         f"{_rent_or_buy(possible)} An estimate: {counted(possible.sessions, 'session')} played again on recorded sizes and pauses, at the "
         "prices they had and with later uses of what was removed paid for, once as the client compacted and once under "
-        'each rule; the difference counts. "Without any" compacts only where the window is full.',
+        'each rule; the difference counts. "Without any" compacts only where the window is full. Rent-or-buy is played on the sessions as numbers, '
+        "with summaries by a model at the moment they are needed; `lowwater replay` plays the messages in the configuration that ships.",
         style="bright_black",
     )
 

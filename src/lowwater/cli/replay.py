@@ -33,6 +33,15 @@ def replay(
             metavar="A,B,…|all|none", help="Which policies the real engine plays too, on the real messages."
         ),
     ] = "rent-or-buy,never",
+    configuration: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="How the real engine is set up: shipped (as `lowwater run` with an API key), full (summaries at the "
+            "moment they are needed), own-model (the same, by the session's model only), keyless (no model is "
+            "asked), no-recall (nor is recall offered).",
+        ),
+    ] = "shipped",
     thorough: Annotated[
         bool, typer.Option("--thorough", help="Let the real engine play in the pessimistic arm as well.")
     ] = False,
@@ -75,14 +84,15 @@ def replay(
     times, and billed by the model's prices and cache rules. Policies are
     compared with the optimum, the cheapest schedule in hindsight; both costs
     include rework (a recall for each later use of something no longer in
-    view). "~" marks policies with actions of their own, for which the optimum
+    view). Beside what the real engine plays stands the session as recorded,
+    with its client's own compactions. "~" marks policies with actions of their own, for which the optimum
     is no lower bound. In the pessimistic arm the cache sometimes loses
     prefixes, the same ones for all policies.
 
     lowwater replay ~/.claude/projects
     lowwater replay ~/.claude/projects --model claude-opus-5-5 --json replay.json
     lowwater replay sessions/ --policies rent-or-buy,claude-code --run replay.run
-    lowwater replay ~/.claude/projects --html replay.html
+    lowwater replay ~/.claude/projects --html replay.html --configuration keyless
     lowwater replay sessions/ --engine ray --address auto --parquet tables/
     """
     try:
@@ -97,6 +107,7 @@ def replay(
             policies=_names(policies),
             model=model,
             full=_names(full),
+            configuration=configuration,
             thorough=thorough,
             run=run,
             workers=workers,

@@ -22,12 +22,14 @@ from lowwater.core.wording import counted
 from lowwater.errors import BadInput, BadSetting
 from lowwater.lab.pages.replay import Timelines, replay_page
 from lowwater.lab.replay.course_replay import MATTERS, OPTIMUM, OutcomeKind, SessionResult
+from lowwater.lab.replay.live import CONFIGURATIONS, SHIPPED
 from lowwater.lab.replay.parquet import ParquetFolder
 from lowwater.lab.replay.report import (
     PolicyFigures,
     PolicyReport,
     ReplayReport,
     ReportBuilder,
+    beside_recorded,
     recorded_cost,
     report_json,
 )
@@ -60,8 +62,12 @@ def page(report: ReplayReport, *, width: int) -> Iterator[Table | Text]:
     yield Text("\non courses: sessions as numbers, one edge of elided results and one summary", style="bold")
     yield _table(course, report.arms[1:], width)
     if full:
+        how = CONFIGURATIONS[report.configuration]
         yield Text("\nby the real engine, on the real messages", style="bold")
+        yield Text(f"configuration {how.name}: {how.about}")
         yield _table(full, report.arms[1:], width, strict=True)
+        if difference := beside_recorded(report, _OURS):
+            yield Text(difference)
     yield Text("\nhow often and how much", style="bold")
     yield _metrics(full or course, width)
     yield from _notes(report)
@@ -173,6 +179,9 @@ def _notes(report: ReplayReport) -> Iterator[Text]:
     ]
     if any(each.full for each in report.policies):
         said.append("recalled: of the uses that had left the view, those that one recall gets back")
+        said.append(
+            "as-recorded: with the client's own compactions, at the same prices and cache lifetime; what it did again after them is in every row"
+        )
     said.append(
         "per 100: compactions in 100 calls; between: calls from one to the next; tokens: all prompts and summaries;"
     )
@@ -231,6 +240,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     policies: tuple[str, ...] = ()
     model: str = ""
     full: tuple[str, ...] = ()
+    configuration: str = SHIPPED.name
     thorough: bool = False
     run: Path | None = None
     workers: int | None = None
@@ -250,7 +260,7 @@ def replay_all(wanted: Wanted) -> None:
     with _tables(wanted.parquet) as tables:
         takers = (gathering.add, timelines.add, *([tables.add] if tables else ()))
         interrupted = _play(wanted, options, engine, takers, unread.append)
-        report = gathering.report(options.policies, unread=unread)
+        report = gathering.report(options.reported, configuration=options.configuration, unread=unread)
         if not report.replayed and not interrupted:
             raise BadInput(_nothing(report))
         if tables is not None:
@@ -271,6 +281,7 @@ def options_for(wanted: Wanted) -> ReplayOptions:
         model=wanted.model,
         policies=policies if OPTIMUM in policies else (*policies, OPTIMUM),
         full=by_word.get(wanted.full, wanted.full),
+        configuration=wanted.configuration,
         full_arms=tuple(arm.name for arm in ARMS) if wanted.thorough else (NEUTRAL.name,),
     )
 

@@ -408,7 +408,7 @@ def _savings_says(report: AuditReport) -> str:
     if possible is None:
         return gaps
     said = "The same session" if possible.sessions == 1 else f"The same {possible.sessions:,} sessions"
-    return f"{said} with the compactions of rent-or-buy, which would have acted {possible.actions:,} times, and with no compaction until the context is full. {gaps}".rstrip()
+    return f"{said} with the compactions of rent-or-buy, which would have acted {possible.actions:,} times, and with no compaction until the context is full. Rent-or-buy is played on the sessions as numbers, with summaries by a model at the moment they are needed; lowwater replay plays the messages in the configuration that ships. {gaps}".rstrip()
 
 
 def _natives_says(report: AuditReport) -> str:

@@ -14,6 +14,7 @@ from lowwater.core.models.model import Model
 from lowwater.core.wording import counted
 from lowwater.lab.pages.document import HtmlDocument, Tile, listed, page_money, page_share, render_page, times
 from lowwater.lab.peers import DECLARED, PEERS
+from lowwater.lab.replay.as_recorded import AS_RECORDED
 from lowwater.lab.replay.course_replay import (
     MATTERS,
     OPTIMUM,
@@ -22,7 +23,8 @@ from lowwater.lab.replay.course_replay import (
     Series,
     SessionResult,
 )
-from lowwater.lab.replay.report import NANO, PolicyFigures, PolicyReport, ReplayReport
+from lowwater.lab.replay.live import CONFIGURATIONS
+from lowwater.lab.replay.report import NANO, PolicyFigures, PolicyReport, ReplayReport, beside_recorded
 from lowwater.lab.replay.script import ASSUMED, PAUSE
 
 OURS = "rent-or-buy"
@@ -32,11 +34,13 @@ _ENGINE = ", real engine"
 
 def label(policy: str, kind: OutcomeKind) -> str:
     """Return a policy's name, and whether the real engine played it."""
-    return f"{policy}{_ENGINE}" if kind == "full" else policy
+    return f"{policy}{_ENGINE}" if kind == "full" and policy != AS_RECORDED else policy
 
 
 def about(policy: str) -> str:
     """Return what a policy does in one sentence, from the docstring of its code; empty if it has none."""
+    if policy == AS_RECORDED:
+        return "The session with its client's own compactions."
     if policy == OPTIMUM:
         return "The cheapest schedule of prunes and summaries, found with hindsight."
     made = DECLARED.get(policy) or PEERS.get(policy)
@@ -321,7 +325,7 @@ def _arm(report: ReplayReport, arm: str) -> ArmData:
     names = [
         each.policy
         for each in report.policies
-        if (each.course if kind == "course" else each.full) and each.policy != OPTIMUM
+        if arm in (each.course if kind == "course" else each.full) and each.policy != OPTIMUM
     ]
     sessions = sorted(report.replayed, key=lambda each: (each.calls, each.place))
     found = [costs for each in sessions if (costs := _costs(each, arm, kind, names)) is not None]
@@ -380,7 +384,7 @@ def _policy(policy: str, kind: OutcomeKind, found: PolicyFigures) -> PolicyRow:
         name=label(policy, kind),
         policy=policy,
         kind=kind,
-        about=about(policy) if kind == "course" else "",
+        about=about(policy) if kind == "course" or policy == AS_RECORDED else "",
         is_ours=policy == OURS,
         is_optimum=policy == OPTIMUM,
         is_bounded=found.bound == OPTIMUM,
@@ -600,11 +604,19 @@ def _notes(report: ReplayReport, data: ReplayData) -> Iterator[str]:
         "actions cannot cost less, which is asserted on every session; policies with other actions can."
     )
     yield "Policies named after other programs are models of them, played on the session in numbers; they are not those programs."
-    if any(row.kind == "full" for arm in data.arms for row in arm.policies):
+    names = {row.policy for arm in data.arms for row in arm.policies if row.kind == "full"}
+    if names - {AS_RECORDED}:
+        how = CONFIGURATIONS[report.configuration]
         yield (
-            "“Real engine” is Lowwater itself on the real messages. Only there is recall measured: by a handle that is visible in the view, "
+            f"“Real engine” is Lowwater itself on the real messages, in the configuration “{how.name}”: {how.about.replace('`', '')}. Only there is recall measured: by a handle that is visible in the view, "
             "or by a search worded with text at hand; elsewhere, what left the view counts as lost."
         )
+    if AS_RECORDED in names:
+        difference = beside_recorded(report, OURS)
+        yield (
+            "“As-recorded” is the session with its client's own compactions, at the same prices and cache lifetime; what the client did "
+            f"again after them is among the calls of every policy. {f'{difference}.' if difference else ''}"
+        ).rstrip()
     yield "Estimated: token counts where a model has no public tokenizer, the system prompt and tools where they were not recorded, and the size of summaries where a session is played in numbers."
     if len(data.arms) > 1:
         yield "The unkind cache loses prefixes early and sends some calls to the wrong machine, by draws that are the same for all policies."

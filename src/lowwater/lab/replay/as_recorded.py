@@ -15,8 +15,8 @@ from lowwater.core.models.model import Model
 from lowwater.core.tokens.counting import rules_for
 from lowwater.lab.references.uses import LaterUse, find_words
 from lowwater.lab.replay.course_replay import RECENT, CadenceSums, PolicyOutcome, UsesFound
-from lowwater.lab.replay.live import cost_at_list_price, filler_text
-from lowwater.lab.replay.script import FORMAT, REPLACEMENT_KIND, ReplayScript, sheet_of
+from lowwater.lab.replay.live import cache_lifetime, cost_at_list_price, filler_text
+from lowwater.lab.replay.script import FORMAT, REPLACEMENT_KIND, ReplayScript
 from lowwater.logs.recording import Recording
 from lowwater.logs.recording_builder import is_empty
 from lowwater.session.dependencies import ManualClock
@@ -76,6 +76,36 @@ def recorded_lifetime(recording: Recording) -> CacheTtl:
     return "1h" if long > short else "5m"
 
 
+class _UsesCount:
+    """Counts where later uses are, in the list that the client sent."""
+
+    def __init__(self) -> None:
+        self._counts, self._lost = Counter[str](), Counter[str]()
+
+    def add(self, use: LaterUse, newest: ClientCompaction | None) -> None:
+        """Count a use after the client's `newest` compaction; one behind a summary that was not recorded is left out."""
+        is_sent = newest is None or use.origin.number >= newest.first_kept
+        summary = "" if newest is None else newest.summary
+        if not is_sent and not summary:
+            return
+        in_view, is_late = is_sent or find_words(use.text, summary) >= 0, use.later > RECENT
+        self._counts.update(uses=1, in_view=in_view, late=is_late, late_in_view=is_late and in_view)
+        if not in_view:
+            self._lost["summary, late" if is_late else "summary, recent"] += 1
+
+    def found(self) -> UsesFound:
+        """Return the counts; a client has no recall."""
+        counts = self._counts
+        return UsesFound(
+            uses=counts["uses"],
+            in_view=counts["in_view"],
+            one_recall=0,
+            late=counts["late"],
+            late_in_view=counts["late_in_view"],
+            lost=dict(sorted(self._lost.items())),
+        )
+
+
 def play_as_recorded(
     script: ReplayScript,
     uses: Sequence[LaterUse],
@@ -84,11 +114,12 @@ def play_as_recorded(
     model: Model,
     outputs: Sequence[int],
     fixed: int,
-    cache_ttl: CacheTtl = "5m",
+    cache_ttl: CacheTtl = "auto",
 ) -> PolicyOutcome:
     """Return what the session costs with its client's own compactions, by the prices and cache rules of `model`.
 
-    `cache_ttl` is the lifetime that the client asked for (`recorded_lifetime`). Nothing is charged for what a compaction lost: what the client had to do again for it is among the recorded calls. A use
+    `cache_ttl` is the lifetime that the client asked for (`recorded_lifetime`).
+    Nothing is charged for what a compaction lost: what the client had to do again for it is among the recorded calls. A use
     counts as in view if its result is still sent or the summary names it; uses behind summaries that were not recorded are
     left out.
     """
@@ -98,11 +129,11 @@ def play_as_recorded(
     used = defaultdict[int, list[LaterUse]](list)
     for use in uses:
         used[use.number].append(use)
-    ttl = (model.cache.ttl_long if cache_ttl == "1h" else None) or sheet_of(model).ttl
     cost = summaries = 0
-    found, lost = Counter[str](), Counter[str]()
+    found = _UsesCount()
     prompts: list[int] = []
-    sent, called, number, current = 0, 0.0, 0, list[bytes]()
+    written = reclaimed = 0
+    sent, warm_until, number, current = 0, 0.0, 0, list[bytes]()
     newest: ClientCompaction | None = None
     with Lowwater(
         store="memory:",
@@ -120,36 +151,28 @@ def play_as_recorded(
             if compaction := at_turn.get(turn):
                 newest = compaction
                 tokens = round(tokenizer.count(compaction.summary) * scale) or _USUAL_SUMMARY
-                is_warm = clock.now() - called <= ttl
-                read = sent if is_warm else 0
+                read = sent if clock.now() <= warm_until else 0
                 asked = Usage(cache_read=read, uncached=sent - read + INSTRUCTION, output=tokens)
                 summaries += cost_at_list_price(asked, model)
+                written += asked.prompt + tokens
                 text = compaction.summary or filler_text(round(_USUAL_SUMMARY / scale), tokenizer)
                 summary = Message(role="user", parts=(Text(text=text),))
                 current = encode_messages([summary], FORMAT)
                 new = new[max(0, compaction.first_kept - number - 1) :]
             current += new
             system = filler_text(round(fixed / scale), tokenizer) if fixed and not turn else None
-            session.prepare([msgspec.Raw(raw) for raw in current], system=system, starts_over=True)
+            prepared = session.prepare([msgspec.Raw(raw) for raw in current], system=system, starts_over=True)
             usage = replace(internals(session).expected_usage, output=outputs[turn])
             cost += cost_at_list_price(usage, model)
+            if compaction:
+                reclaimed += max(0, sent - usage.prompt)
             number += len(call.new) + 1
             for use in used.get(number, ()):
-                is_sent = newest is None or use.origin.number >= newest.first_kept
-                if not is_sent and newest is not None and not newest.summary:
-                    continue
-                is_named = newest is not None and find_words(use.text, newest.summary) >= 0
-                found["uses"] += 1
-                found["in_view"] += is_sent or is_named
-                if use.later > RECENT:
-                    found["late"] += 1
-                    found["late_in_view"] += is_sent or is_named
-                if not (is_sent or is_named):
-                    lost["summary, late" if use.later > RECENT else "summary, recent"] += 1
+                found.add(use, newest)
             session.record(as_completion(msgspec.Raw(call.answer), usage, model.name))
             current.append(call.answer)
             prompts.append(usage.prompt)
-            sent, called = usage.prompt, clock.now()
+            sent, warm_until = usage.prompt, clock.now() + cache_lifetime(prepared.marks, model)
     return PolicyOutcome(
         policy=AS_RECORDED,
         kind="full",
@@ -158,16 +181,16 @@ def play_as_recorded(
         fits=max(prompts) <= model.context_length,
         cost=cost + summaries,
         summaries=summaries,
-        recall=UsesFound(
-            uses=found["uses"],
-            in_view=found["in_view"],
-            one_recall=0,
-            late=found["late"],
-            late_in_view=found["late_in_view"],
-            lost=dict(sorted(lost.items())),
-        ),
+        recall=found.found(),
         cadence=CadenceSums(
-            turns=len(prompts), events=len(at_turn), summary_calls=len(at_turn), summaries=len(at_turn)
+            turns=len(prompts),
+            events=len(at_turn),
+            intervals=max(at_turn, default=0) - min(at_turn, default=0),
+            summary_calls=len(at_turn),
+            reclaimed=reclaimed,
+            prompt_and_summary_tokens=sum(prompts) + written,
+            earliest_changed=0 if at_turn else None,
+            summaries=len(at_turn),
         ),
         mean_view=sum(prompts) / len(prompts),
         peak_view=max(prompts),

@@ -247,8 +247,7 @@ class _EngineReplay:
 
     def _is_warm(self, turn: int) -> bool:
         """Return whether the last prompt is still cached before a turn's call."""
-        rules = self._model.cache
-        ttl = rules.ttl_long if self._keeps_long and rules.ttl_long else sheet_of(self._model).ttl
+        ttl = cache_lifetime(self._marks, self._model)
         return self._clock.now() - self._called <= ttl and not self._is_lost(turn)
 
     def _asked(self, *, is_warm: bool) -> int:
@@ -292,6 +291,13 @@ def _writers(run: EngineRun) -> Iterator[ReplaySummarizer]:
         model = run.model if who == "own" else load_registry().cheaper(run.model)
         if model is not None:
             yield ReplaySummarizer(model, is_own=who == "own")
+
+
+def cache_lifetime(marks: CacheMarks | None, model: Model) -> float:
+    """Return how many seconds a prompt that was sent with these marks stays cached."""
+    if marks is not None and marks.ttl == "1h" and model.cache.ttl_long is not None:
+        return model.cache.ttl_long
+    return sheet_of(model).ttl
 
 
 def cost_at_list_price(usage: Usage, model: Model) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
+from lowwater.lab.replay.as_recorded import AS_RECORDED
 from lowwater.lab.replay.course_replay import (
     Bounds,
     CadenceSums,
@@ -15,6 +16,7 @@ from lowwater.lab.replay.course_replay import (
     SessionResult,
     UsesFound,
 )
+from lowwater.lab.replay.live import CONFIGURATIONS, SHIPPED
 from lowwater.logs.importers import Skipped
 
 NANO = 1_000_000_000
@@ -94,6 +96,8 @@ class PolicyReport(Struct, frozen=True, kw_only=True):
 class ReplayReport(Struct, frozen=True, kw_only=True):
     """Everything a replay run found."""
 
+    configuration: str
+    """The name of the configuration in which the real engine played."""
     arms: tuple[str, ...]
     policies: tuple[PolicyReport, ...]
     sessions: tuple[SessionResult, ...]
@@ -136,7 +140,13 @@ class ReportBuilder:
         ):
             self._shown = result
 
-    def report(self, policies: Sequence[str], *, unread: Sequence[Skipped] = ()) -> ReplayReport:
+    def report(
+        self,
+        policies: Sequence[str],
+        *,
+        configuration: str = SHIPPED.name,
+        unread: Sequence[Skipped] = (),
+    ) -> ReplayReport:
         """Return the report of all results added, with the policies in this order."""
         sessions = tuple(sorted(self._sessions, key=lambda each: each.place))
         replayed = [each for each in sessions if not each.skipped]
@@ -150,7 +160,12 @@ class ReportBuilder:
             for name in policies
         ]
         return ReplayReport(
-            arms=arms, policies=tuple(reports), sessions=sessions, shown=self._shown, unread=tuple(unread)
+            configuration=configuration,
+            arms=arms,
+            policies=tuple(reports),
+            sessions=sessions,
+            shown=self._shown,
+            unread=tuple(unread),
         )
 
 
@@ -272,11 +287,17 @@ def report_json(report: ReplayReport) -> dict[str, Any]:
     """Return the report as JSON values: `policies` by name, lists of `sessions`, of those `skipped`, of files `unread`.
 
     The figures directly under a policy are those of the first arm on courses, or of the real engine if the policy cannot be
-    played on a course. `recall` is measured by the real engine where it played.
+    played on a course. `recall` is measured by the real engine where it played, set up as `configuration` says.
     """
     return {
+        "configuration": {
+            "name": report.configuration,
+            "about": CONFIGURATIONS[report.configuration].about,
+        },
         "policies": {
-            each.policy: _policy_json(each, report.arms) for each in report.policies if _main_figures(each)
+            each.policy: _policy_json(each, report.arms)
+            for each in report.policies
+            if report.arms and report.arms[0] in _main_figures(each)
         },
         "sessions": [_session_json(each) for each in report.sessions],
         "skipped": {
@@ -298,6 +319,25 @@ def report_json(report: ReplayReport) -> dict[str, Any]:
             {"path": each.path, "why": each.why, "broken_lines": len(each.broken)} for each in report.unread
         ],
     }
+
+
+def beside_recorded(report: ReplayReport, policy: str) -> str:
+    """Return what a policy that the real engine played costs beside the recorded session, as a sentence.
+
+    It is empty if one of them was not played or has other sessions than the other.
+    """
+    played = {
+        each.policy: each.full[report.arms[0]] for each in report.policies if report.arms[0] in each.full
+    }
+    ours, recorded = played.get(policy), played.get(AS_RECORDED)
+    if ours is None or recorded is None or ours.unfit or recorded.unfit or not recorded.cost_with_rework_usd:
+        return ""
+    cost, before = ours.cost_with_rework_usd, recorded.cost_with_rework_usd
+    difference = f"{abs(1 - cost / before):.1%} {'less' if cost <= before else 'more'} than as recorded"
+    return (
+        f"{policy} in the configuration {report.configuration} costs ${cost:,.2f}, rework included: {difference} "
+        f"(${before:,.2f})"
+    )
 
 
 def _main_figures(policy: PolicyReport) -> Mapping[str, PolicyFigures]:

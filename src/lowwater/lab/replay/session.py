@@ -17,6 +17,12 @@ from lowwater.lab.audit.session import rows_of
 from lowwater.lab.course import Course, recorded_window
 from lowwater.lab.peers import DECLARED, PEERS
 from lowwater.lab.references.uses import LaterUse, uses_of
+from lowwater.lab.replay.as_recorded import (
+    AS_RECORDED,
+    client_compactions,
+    play_as_recorded,
+    recorded_lifetime,
+)
 from lowwater.lab.replay.course_replay import (
     OPTIMUM,
     Assumed,
@@ -42,7 +48,7 @@ from lowwater.lab.replay.script import (
 from lowwater.logs.recording import Recording
 from lowwater.settings.coercion import did_you_mean, shown
 
-VERSION = 5
+VERSION = 6
 """The version of results, part of their keys: raise it with every change of how results are computed."""
 _PRICING = ModelPrices()
 MAX_REPLAYED_CALLS = 3_000
@@ -81,6 +87,11 @@ class ReplayOptions(Struct, frozen=True, kw_only=True):
     def by_engine(self) -> tuple[str, ...]:
         """The policies that the real engine plays."""
         return tuple(name for name in self.policies if name in self.full and name in ENGINE_POLICIES)
+
+    @property
+    def reported(self) -> tuple[str, ...]:
+        """The names of all outcomes: the policies, and the recorded session beside those that the real engine plays."""
+        return (*self.policies, AS_RECORDED) if self.by_engine else self.policies
 
     def __post_init__(self) -> None:
         for name in (*self.policies, *self.full):
@@ -158,6 +169,17 @@ def _replay(task: ReplayTask, about: SessionResult) -> SessionResult:
                 arm=arm.name,
                 lost=lost,
             )
+    if options.by_engine and NEUTRAL in options.arms and NEUTRAL.name in options.full_arms:
+        recorded = play_as_recorded(
+            script,
+            uses,
+            client_compactions(recording),
+            model=model,
+            outputs=tuple(turn.output for turn in course.turns),
+            fixed=course.fixed,
+            cache_ttl=recorded_lifetime(recording),
+        )
+        outcomes.append(replace(recorded, arm=NEUTRAL.name))
     return replace(
         about,
         model=model.name,
