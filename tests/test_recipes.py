@@ -108,11 +108,11 @@ def test_a_mechanism_is_one_file(copied: Path) -> None:
     assert "2. Put short placeholders in place of old tool results: about " in said
     assert "On sale: placeholders for long answers, old results, " in said
     assert "expected rework" in said
-    (compaction,) = json.loads(lowwater(copied, "history", "talk", "--json"))["compactions"]
+    (compaction,) = json.loads(lowwater(copied, "sessions", "history", "talk", "--json"))["compactions"]
     assert [phase["mechanism"] for phase in compaction["phases"]] == ["answers", "elide"]
     assert all(phase["removed"] > 10_000 for phase in compaction["phases"])
-    assert "answers" in lowwater(copied, "history", "talk")
-    assert json.loads(lowwater(copied, "efficiency", "--json"))["cadence"]["prunes"] == 1
+    assert "answers" in lowwater(copied, "sessions", "history", "talk")
+    assert json.loads(lowwater(copied, "status", "--all", "--json"))["cadence"]["prunes"] == 1
 
 
 def test_a_log_importer_is_one_file(copied: Path) -> None:

@@ -35,7 +35,7 @@ from lowwater.core.limits import Limits
 from lowwater.core.mechanisms.edits import edit_if_smaller, offer_edits
 from lowwater.core.mechanisms.mechanism import EditContext, Mechanism, Zones
 from lowwater.core.mechanisms.placeholder import way_back
-from lowwater.core.mechanisms.results import share_of_tokens
+from lowwater.core.mechanisms.results import ShownResult, share_of_tokens
 from lowwater.core.messages import (
     Document,
     Image,
@@ -126,6 +126,7 @@ __all__ = [
     "Retracted",
     "Rewound",
     "Settings",
+    "ShownResult",
     "Span",
     "StaleLedger",
     "Store",

@@ -105,7 +105,7 @@ def test_a_pruned_view_keeps_every_call_beside_its_result():
     assert [_calls(message) for message in view] == [_calls(message) for message in talk]
     points = [message for message in view if any("cachePoint" in block for block in message["content"])]
     assert 1 <= len(points) <= 4
-    assert view[-1]["content"][-1] == {"cachePoint": {"type": "default"}}
+    assert view[-1]["content"][-1] == {"cachePoint": {"type": "default", "ttl": "1h"}}
 
 
 def test_a_summary_never_stands_beside_a_message_of_its_role():

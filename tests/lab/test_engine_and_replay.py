@@ -87,7 +87,7 @@ def played(name: str) -> Played:
         store="memory:",
         clock=clock,
         summarizer=[ReplaySummarizer(found, is_own=True)],
-        settings={"output": {"quiet": True}},
+        settings={"output": {"quiet": True}, "model": {"cache_ttl": "5m"}},  # courses know no other lifetime
     )
     session = library.session(name)
     for turn, exchange in enumerate(script.exchanges):

@@ -89,7 +89,8 @@ def figures_in(said, kind, arm):
     """Return the figures of each policy that has some of this kind in this arm."""
     if kind == "full":
         return {name: each["full"][arm] for name, each in said["policies"].items() if each["full"]}
-    return {name: each["arms"].get(arm, each) for name, each in said["policies"].items()}
+    on_courses = {name: each for name, each in said["policies"].items() if each["played"] == "course"}
+    return {name: each["arms"].get(arm, each) for name, each in on_courses.items()}
 
 
 @pytest.mark.parametrize(
