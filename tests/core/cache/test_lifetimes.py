@@ -78,6 +78,11 @@ def test_what_is_known_in_general_decides_until_the_session_has_shown_otherwise(
     assert settle_ttl(gaps, PRICES, RULES, prompt=50, growth=growth) == chosen
 
 
+@pytest.mark.parametrize("now", ["short", "long"])
+def test_where_a_change_would_not_pay_the_lifetime_stays_what_it_is(now: Lifetime) -> None:
+    assert settle_ttl([SOON] * WINDOW, PRICES, RULES, prompt=50, growth=1, now=now) == now
+
+
 def test_where_reads_are_dear_and_little_is_kept_the_short_one_is_the_first() -> None:
     """OpenAI's lifetimes are half an hour and half a day: eight pauses in a thousand are between them."""
     openai = replace(RULES, ttl=1_800, ttl_long=43_200)

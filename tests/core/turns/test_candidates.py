@@ -3,8 +3,13 @@
 import pytest
 from msgspec.structs import replace
 
+from lowwater.core.costs.prices import nano_dollars
 from lowwater.core.decisions import PricedPlan
 from lowwater.core.turns.candidates import best_summary
+from lowwater.core.turns.pricing import pricing_for
+from lowwater.session.internals import internals
+from lowwater.session.library import Lowwater
+from lowwater.settings import ModelSettings, Settings
 from lowwater.testing.decision_contexts import offer, priced_plan
 
 
@@ -37,6 +42,25 @@ def test_a_summary_that_is_due_and_written_is_taken_unless_another_has_paid_for_
 def test_one_that_is_written_and_not_due_holds_nothing_back(due: PricedPlan) -> None:
     waiting = summary(100, rent=10, price=20, calls=0)
     assert best_summary([due, waiting]) is due
+
+
+def test_rework_and_rewriting_cost_what_writes_for_the_lifetime_asked_for_cost() -> None:
+    found = []
+    for ttl in ("5m", "1h"):
+        settings = Settings(model=ModelSettings(cache_ttl=ttl))
+        session = Lowwater(model="claude-opus-5-5", store="memory:", settings=settings).session()
+        session.prepare([{"role": "user", "content": "word " * 5_000}])
+        shared = internals(session).shared
+        found.append(pricing_for(shared.state, shared.setup, 0, 0.0))
+    short, long = found
+    prices = short.prices
+    assert prices.cache_write_long is not None
+    dearer = prices.cache_write_long - prices.cache_write
+    assert dearer > 0
+    assert long.rework(1.0, 1_000) - short.rework(1.0, 1_000) == dearer
+    sent = [replace(pricing, sent=pricing.prompt) for pricing in (long, short)]
+    risks = [pricing.risk(1, first_changed=0) for pricing in sent]
+    assert risks[0] - risks[1] == nano_dollars(short.prompt * dearer)
 
 
 def test_without_any_there_is_none() -> None:
