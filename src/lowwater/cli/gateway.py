@@ -62,21 +62,11 @@ MarksOption = Annotated[
     Literal["client", "auto"],
     typer.Option(
         metavar="client|auto",
-        help="Cache marks: the client's, or Lowwater's, with the lifetime that pays (API keys only).",
+        help="Whose cache marks; auto: Lowwater's, for API keys.",
     ),
-]
-RecallOption = Annotated[
-    bool, typer.Option("--recall/--no-recall", help="Give the model tools that read what was compacted.")
 ]
 ContinueOption = Annotated[
     bool, typer.Option("--continue-by-summary", help="Continue the session whose summary a new one quotes.")
-]
-SummariesOption = Annotated[
-    bool,
-    typer.Option(
-        "--summaries/--no-summaries",
-        help="Have summaries written on the client's API key where that pays; never on a subscription.",
-    ),
 ]
 
 
@@ -88,8 +78,12 @@ def run(
     *,
     store: StoreAddress = "",
     marks: MarksOption = "auto",
-    recall: RecallOption = True,
-    summaries: SummariesOption = True,
+    no_recall: Annotated[
+        bool, typer.Option("--no-recall", help="Give the model no tools that read what was compacted.")
+    ] = False,
+    no_summaries: Annotated[
+        bool, typer.Option("--no-summaries", help="Make no calls for summaries.")
+    ] = False,
     continue_by_summary: ContinueOption = False,
     json: Annotated[bool, typer.Option("--json", help="The bill as JSON, on stderr.")] = False,
     settings: Resolved,
@@ -97,16 +91,13 @@ def run(
     """Run an agent through a gateway of its own, and print the bill.
 
     The conversation is compacted when that pays. Summaries are written on
-    your API key, beside answers and never before one (at most a tenth of the
-    session's cost); on a subscription login no further calls are made. The
-    model gets two tools that read what was compacted.
+    your API key, for at most a tenth of the cost; on a subscription login no
+    further calls are made. The model can read what was compacted.
 
-    Only the client learns the gateway's URL, which contains a random secret.
-    Where ANTHROPIC_BASE_URL or OPENAI_BASE_URL were set before, the gateway
-    forwards to them. The exit code is the client's.
+    The gateway forwards to where ANTHROPIC_BASE_URL and OPENAI_BASE_URL
+    pointed before. The exit code is the client's.
 
     lowwater run -- claude
-    lowwater run -- codex exec "mend the failing test"
     lowwater run --no-summaries -- opencode run "what changed?"
     """
     if shutil.which(command[0]) is None:
@@ -121,8 +112,8 @@ def run(
         capability=new_capability(),
         joins_by_summary=continue_by_summary,
         marks=marks,
-        recall=recall,
-        summaries="api-keys" if summaries else "never",
+        recall=not no_recall,
+        summaries="never" if no_summaries else "api-keys",
         summary_model=settings.settings.compression.summary_model or "",
     )
     if not settings.settings.output.quiet:
@@ -190,8 +181,13 @@ def serve(
         ),
     ] = "",
     marks: MarksOption = "client",
-    recall: RecallOption = False,
-    summaries: SummariesOption = False,
+    recall: Annotated[
+        bool, typer.Option("--recall", help="Give models tools that read what was compacted.")
+    ] = False,
+    summaries: Annotated[
+        bool,
+        typer.Option("--summaries", help="Have summaries written on every client's API key where they pay."),
+    ] = False,
     require_key: Annotated[
         bool, typer.Option("--require-key", help="Refuse requests that carry no credential.")
     ] = False,
