@@ -44,7 +44,7 @@ def test_without_a_key_the_script_answers_and_every_line_is_followed_by_the_load
     assert "A built-in script answers" in done.stdout
     assert "› read README.md" in done.stdout
     assert "▸ read_file README.md  41 characters" in done.stdout
-    assert done.stdout.count("as if · claude-haiku-4-5 · cache on, 5m") == 3
+    assert done.stdout.count("as if · claude-haiku-4-5 · cache on, 1h") == 3
     assert "Kept as talk" in done.stdout
 
 

@@ -45,7 +45,7 @@ def test_the_line_has_load_level_bill_model_and_cache(status: Status) -> None:
     full = replace(status, prompt=140_000, level="notice", totals=Totals(cost=1_234_500_000, compactions=2))
     line = status_line(full, LEVELS, is_scripted=False, width=200).plain
     assert line == (
-        "████████████░┊░┊ 76% of 184K notice · $1.23 · claude-haiku-4-5 · cache on, 5m · 0 compactions · talk"
+        "████████████░┊░┊ 76% of 184K notice · $1.23 · claude-haiku-4-5 · cache on, 1h · 0 compactions · talk"
     )
     assert "as if" in status_line(full, LEVELS, is_scripted=True, width=200).plain
 

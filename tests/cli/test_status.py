@@ -27,7 +27,7 @@ def test_a_page_has_window_cache_costs_plot_efficiency_and_cadence(store: Path, 
     page = shown(store, "status", NAME, columns=columns)
     assert page.startswith(f"{NAME} · {MODEL} · threshold\nRefactor the auth module · from cli · opened ")
     for words in (
-        "window    █", "╎ threshold 100,000   ┃ wall 184,000", "% of the threshold", "of 64 messages", "on, 5m; cold: the last call was",
+        "window    █", "╎ threshold 100,000   ┃ wall 184,000", "% of the threshold", "of 64 messages", "on, 1h; cold: the last call was",
         f"turns     {TURNS} with", "% read from cache", "for calls", "prompt at each turn", "▲", "turn 1", "efficiency",
         "passes    2,", "saved ", "summaries $", "net ", "payback ", "cadence", "compactions per 100 turns   12.5",
         "turns between them          8.0", "summary calls", "tokens reclaimed by each", "prompt + summary tokens",

@@ -6,7 +6,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from lowwater.settings import CompressionSettings, Settings
+from lowwater.gateway.client_request import ClientRequest, read_client_request
+from lowwater.gateway.open_sessions import OpenSessions
+from lowwater.gateway.options import ANTHROPIC, GatewayOptions
+from lowwater.gateway.turns import GatewayTurn, GatewayTurns, RequestContext
+from lowwater.session.dependencies import ManualClock
+from lowwater.session.internals import internals
+from lowwater.settings import CacheTtl, CompressionSettings, ModelSettings, Settings
+from lowwater.stores.memory import MemoryStore
 from lowwater.testing.provider import Answer, Fail, Say, Seen
 from tests.gateway.conftest import ANTHROPIC_TOOLS, MODEL, Starting, Through, calls_a_tool, working
 
@@ -109,6 +116,55 @@ def test_a_clients_marks_are_placed_anew_where_the_view_changed(start: Starting,
     assert all(1 <= marks(raw) <= 4 for raw in raws)
     assert all((b'"ttl":"1h"' in raw.replace(b" ", b"")) == bool(ttl) for raw in raws)
     assert moves(list(through.provider.requests)) == session.compactions
+
+
+@pytest.mark.parametrize(
+    ("marked_for", "configured", "is_warm"), [("5m", "1h", False), ("1h", "5m", True)], ids=["5m", "1h"]
+)
+def test_after_a_pause_the_cache_is_what_the_clients_own_marks_paid_for(
+    marked_for: CacheTtl, configured: CacheTtl, is_warm: bool
+) -> None:
+    clock, options = (
+        ManualClock(),
+        GatewayOptions(settings=Settings(model=ModelSettings(cache_ttl=configured))),
+    )
+    turns = GatewayTurns(OpenSessions(MemoryStore(), options, clock=clock), options)
+    mark = {"type": "ephemeral", "ttl": marked_for}
+
+    def begun(*said: str) -> GatewayTurn:
+        listed: list[dict[str, Any]] = [
+            {"role": ("user", "assistant")[at % 2], "content": [{"type": "text", "text": text}]}
+            for at, text in enumerate(said)
+        ]
+        listed[-1]["content"][0]["cache_control"] = mark
+        body = msgspec.json.encode({"model": MODEL, "max_tokens": 99, "messages": listed})
+        request = read_client_request("/v1/messages", body, {})
+        assert isinstance(request, ClientRequest)
+        return turns.begin(request, RequestContext(tenant="t", base_url=ANTHROPIC))
+
+    said = "The reader reads a line twice. " * 2_000
+    first = begun(said)
+    usage = {
+        "input_tokens": 0,
+        "cache_creation_input_tokens": first.request.tokens,
+        "cache_read_input_tokens": 0,
+        "output_tokens": 1,
+    }
+    content = [{"type": "text", "text": "well"}]
+    answer = {"id": "m", "type": "message", "role": "assistant", "model": MODEL, "content": content}
+    turns.end(first, msgspec.json.encode(answer | {"stop_reason": "end_turn", "usage": usage}))
+    clock.advance(600)
+    second = begun(said, "well", "go on")
+    turns.accept(second)
+    assert (internals(second.session).expected_usage.cache_read > 0) == is_warm
+    explained = second.session.explain()
+    assert (
+        "The cache is warm" in explained,
+        "Nothing of the prompt should be in the cache" in explained,
+    ) == (
+        is_warm,
+        not is_warm,
+    )
 
 
 @pytest.mark.moves_prefix(reason="a ceiling compacts")

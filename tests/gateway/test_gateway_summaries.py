@@ -43,11 +43,12 @@ def talking(
     *,
     headers: dict[str, str] | None = None,
     messages: list[Any] | None = None,
+    model: str = "",
 ) -> list[Any]:
     """Talk on, from the beginning or from where a list of messages ends, and return the whole list."""
     messages = messages or [{"role": "user", "content": "Let us talk. " + TALK * 10}]
     for turn in range(turns):
-        answer = post(through, messages, format, key, headers or {})
+        answer = post(through, messages, format, key, headers or {}, model=model)
         assert answer.status_code == 200, answer.text
         messages += [
             {"role": "assistant", "content": f"answer {turn} " + TALK * 10},
@@ -57,10 +58,16 @@ def talking(
 
 
 def post(
-    through: Through, messages: list[Any], format: Format, key: str, headers: dict[str, str]
+    through: Through,
+    messages: list[Any],
+    format: Format,
+    key: str,
+    headers: dict[str, str],
+    *,
+    model: str = "",
 ) -> httpx2.Response:
     """Send a conversation as the clients of a format do."""
-    body: dict[str, Any] = {"model": MODELS[format], "stream": True}
+    body: dict[str, Any] = {"model": model or MODELS[format], "stream": True}
     match format:
         case "anthropic":
             body |= {"max_tokens": 900, "system": "You talk.", "messages": messages}
@@ -151,6 +158,25 @@ def test_consent_that_is_withdrawn_holds_from_the_next_request_on(start: Startin
     assert before
     talking(through, 20, messages=messages)
     assert sum(is_summary(seen) for seen in through.provider.requests) == before
+    assert len(through.store.sessions()) == 1
+
+
+@pytest.mark.moves_prefix(reason="a ceiling compacts")
+def test_consent_that_is_given_later_and_another_model_change_who_is_asked(start: Starting) -> None:
+    through = start(talks, settings=CEILING, summaries="asked")
+
+    def asked_since(before: int) -> set[str]:
+        return {seen.body["model"] for seen in through.provider.requests[before:] if is_summary(seen)}
+
+    agreed = {"x_lowwater_summaries": "on"}
+    messages = talking(through, 12)
+    assert asked_since(0) == set()
+    before = len(through.provider.requests)
+    talking(through, 14, messages=messages, headers=agreed)
+    assert asked_since(before) == {MODEL}
+    before = len(through.provider.requests)
+    talking(through, 14, messages=messages, headers=agreed, model="claude-sonnet-4-5")
+    assert asked_since(before) == {"claude-sonnet-4-5"}
     assert len(through.store.sessions()) == 1
 
 

@@ -1,4 +1,4 @@
-"""`lowwater run`: the client finds the gateway, the gateway finds the provider, and the bill comes at the end."""
+"""`lowwater run`: the client finds the gateway, the gateway finds the provider, what it does is said, and the bill comes last."""
 
 import os
 import re
@@ -10,10 +10,21 @@ from typing import Any
 import msgspec
 import pytest
 
+from lowwater.adapters.models import load_registry
+from lowwater.cli.gateway import announcement
+from lowwater.cli.sessions.listing import costs_of
+from lowwater.core.api_calls import Usage
+from lowwater.core.costs.prices import cost_of
+from lowwater.core.events import Compaction
+from lowwater.core.stored import Account
+from lowwater.core.tools import EXPAND, SEARCH
 from lowwater.gateway.clients import started, upstream_in
-from lowwater.gateway.options import project_at, source_of
+from lowwater.gateway.options import GatewayOptions, project_at, source_of
 from lowwater.stores.sqlite.store import SqliteStore
-from lowwater.testing.provider import Provider
+from lowwater.testing.provider import Provider, Seen
+from tests.gateway.conftest import MODEL
+from tests.gateway.test_gateway_compaction import bare, marks
+from tests.gateway.test_gateway_summaries import is_summary, talks
 
 AGENT = Path(__file__).with_name("small_agent.py")
 
@@ -58,6 +69,102 @@ def test_a_client_runs_behind_a_gateway_and_its_bill_is_printed(tmp_path: Path) 
     assert not any(capability.encode() in file.read_bytes() for file in tmp_path.iterdir())
 
 
+TALKING = """
+import sys
+import anthropic
+
+login = {"auth_token": "sk-ant-oat01-abcdef0123456789"}
+client = anthropic.Anthropic(**(login if sys.argv[1:] == ["login"] else {"api_key": "sk-test"}))
+read = {"name": "read", "description": "Reads.", "input_schema": {"type": "object", "properties": {}}}
+messages = [{"role": "user", "content": "Let us talk."}]
+for turn in range(50):
+    client.messages.create(model="MODEL", max_tokens=900, system="You talk.", tools=[read], messages=messages)
+    said = f"turn {turn}: " + "we spoke about the reader of files and its lexer; " * 8
+    messages += [{"role": "assistant", "content": "I see. " + said}, {"role": "user", "content": said}]
+""".replace("MODEL", MODEL)
+
+
+def talk_through_run(
+    folder: Path, *words: str, options: tuple[str, ...] = ()
+) -> tuple[str, list[Seen], Account]:
+    """Run a client that talks for fifty turns; return what `run` says, what the provider got, and the account."""
+    path = folder / "kept.db"
+    with Provider(talks) as provider:
+        given = [
+            "--store",
+            f"sqlite:///{path}",
+            "--max-view-tokens",
+            "12000",
+            "--protect-last-n",
+            "4",
+            *options,
+        ]
+        done = lowwater(
+            "run",
+            *given,
+            "--",
+            sys.executable,
+            "-c",
+            TALKING,
+            *words,
+            env={"ANTHROPIC_BASE_URL": provider.anthropic_base_url, "COLUMNS": "120"},
+        )
+        assert done.returncode == 0, done.stderr
+        assert provider.refusals == ()
+        requests = list(provider.requests)
+    store = SqliteStore(path)
+    (account,) = store.accounts()
+    store.close()
+    assert any(isinstance(event, Compaction) for event in account.events)
+    first = requests[0].body
+    assert (bare(first["messages"]), bare(first["system"])) == (
+        [{"role": "user", "content": [{"type": "text", "text": "Let us talk."}]}],
+        first["system"] if isinstance(first["system"], str) else [{"type": "text", "text": "You talk."}],
+    )
+    return done.stderr, requests, account
+
+
+def tools_of(seen: Seen) -> list[str]:
+    return [tool["name"] for tool in seen.body["tools"]]
+
+
+@pytest.mark.moves_prefix(reason="a ceiling compacts")
+def test_with_an_api_key_summaries_are_written_on_the_cached_prefix_and_billed(tmp_path: Path) -> None:
+    said, requests, account = talk_through_run(tmp_path)
+    assert said.count(announcement(GatewayOptions(recall=True, summaries="api-keys"))) == 1
+    assert tools_of(requests[0]) == ["read", SEARCH, EXPAND]
+    assert all(marks(seen.raw) for seen in requests)
+    assert all(seen.raw.count(b'"1h"') == marks(seen.raw) for seen in requests), "the lifetime that pays"
+    asked = [at for at, seen in enumerate(requests) if is_summary(seen)]
+    assert asked
+    for at in asked:
+        before, body = bare(requests[at - 1].body), bare(requests[at].body)
+        assert body["messages"][: len(before["messages"])] == before["messages"]
+        assert (body["tools"], body["system"]) == (before["tools"], before["system"])
+    written = [each for each in account.events if isinstance(each, Compaction) and each.summarizer == MODEL]
+    assert written
+    uncached = cost_of(Usage(uncached=written[0].summary_prompts), load_registry().find(MODEL))
+    assert 0 < (written[0].cost or 0) < (uncached or 0)
+    assert costs_of(account).summaries
+    assert "50 calls for $" in said
+
+
+@pytest.mark.moves_prefix(reason="a ceiling compacts")
+def test_on_a_login_no_call_is_added_and_no_mark(tmp_path: Path) -> None:
+    _, requests, account = talk_through_run(tmp_path, "login")
+    assert tools_of(requests[0]) == ["read", SEARCH, EXPAND]
+    assert (len(requests), costs_of(account).summaries) == (50, 0)
+    assert not any(marks(seen.raw) for seen in requests)
+
+
+@pytest.mark.moves_prefix(reason="a ceiling compacts")
+def test_recall_and_summaries_can_be_turned_off(tmp_path: Path) -> None:
+    said, requests, _ = talk_through_run(tmp_path, options=("--no-recall", "--no-summaries"))
+    assert "compacting when it pays: no calls for summaries; no recall tools\n" in said
+    assert {tuple(tools_of(seen)) for seen in requests} == {("read",)}
+    assert len(requests) == 50
+
+
 ONCE = """
 import anthropic
 said = [{"role": role, "content": f"hello {at}"} for at, role in enumerate(["user", "assistant"] * 3 + ["user"])]
@@ -69,13 +176,14 @@ def test_the_bill_is_of_this_run_where_a_session_goes_on(tmp_path: Path) -> None
     path = tmp_path / "kept.db"
     with Provider() as provider:
         env = {"ANTHROPIC_BASE_URL": provider.anthropic_base_url, "COLUMNS": "120"}
-        command = ["run", "--store", f"sqlite:///{path}", "--", sys.executable, "-c", ONCE]
+        command = ["run", "--quiet", "--store", f"sqlite:///{path}", "--", sys.executable, "-c", ONCE]
         bills = [lowwater(*command, env=env).stderr for _ in range(2)]
     store = SqliteStore(path)
     (session,) = store.sessions()
     store.close()
     assert session.turns == 2
     assert all("\n1 call for $" in bill for bill in bills), bills
+    assert not any("compacting when it pays" in bill for bill in bills), "it is quiet about what it will do"
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "json"])

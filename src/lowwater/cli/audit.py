@@ -115,7 +115,7 @@ def audit(
         bool,
         typer.Option(
             "--with-contents",
-            help="Also name the paths and commands repeated after a compaction; reads every file again.",
+            help="Also name paths and commands repeated after a compaction.",
         ),
     ] = False,
     json: AsJson = False,
@@ -129,11 +129,9 @@ def audit(
     left there; its cost is the difference to reading those tokens from the
     cache. The "misses" column does not count the first call of a session.
 
-    Results are cached, so the next run reads only files that changed. Ctrl-C
-    shows the results so far. In JSON, money is in nano-dollars, or null if
-    unknown.
+    Results are cached: the next run reads only files that changed. Ctrl-C shows
+    the results so far. JSON has nano-dollars, or null if unknown.
 
-    lowwater audit ~/.claude/projects
     lowwater audit ~/.claude/projects ~/.codex/sessions --since 30d --by day
     lowwater audit ~/.claude/projects --html audit.html
     lowwater audit session.jsonl --json | jq .total.misses

@@ -64,19 +64,11 @@ MarksOption = Annotated[
     Literal["client", "auto"],
     typer.Option(
         metavar="client|auto",
-        help="Whose cache marks.",
+        help="Whose cache marks; auto: Lowwater's, for API keys.",
     ),
 ]
-RecallOption = Annotated[bool, typer.Option("--recall/--no-recall", help="Recall tools for the model.")]
 ContinueOption = Annotated[
     bool, typer.Option("--continue-by-summary", help="Continue the session whose summary a new one quotes.")
-]
-SummariesOption = Annotated[
-    bool,
-    typer.Option(
-        "--summaries/--no-summaries",
-        help="Summaries on API keys.",
-    ),
 ]
 
 ShadowOption = Annotated[
@@ -95,8 +87,12 @@ def run(
     *,
     store: StoreAddress = "",
     marks: MarksOption = "auto",
-    recall: RecallOption = True,
-    summaries: SummariesOption = True,
+    no_recall: Annotated[
+        bool, typer.Option("--no-recall", help="Give the model no tools that read what was compacted.")
+    ] = False,
+    no_summaries: Annotated[
+        bool, typer.Option("--no-summaries", help="Make no calls for summaries.")
+    ] = False,
     continue_by_summary: ContinueOption = False,
     shadow: ShadowOption = False,
     json: Annotated[bool, typer.Option("--json", help="The bill as JSON, on stderr.")] = False,
@@ -105,21 +101,17 @@ def run(
     """Run an agent through a gateway of its own, and print the bill.
 
     The conversation is compacted when that pays. Summaries are written on
-    your API key, beside answers and never before one (at most a tenth of the
-    session's cost), and cache marks ask for the lifetime that pays; on a
-    subscription login neither happens. The model gets two tools that read
-    what was compacted.
+    your API key, for at most a tenth of the cost; on a subscription login no
+    further calls are made. The model can read what was compacted.
 
-    Only the client learns the gateway's URL, which contains a random secret.
-    Where ANTHROPIC_BASE_URL or OPENAI_BASE_URL were set before, the gateway
-    forwards to them. The exit code is the client's.
+    The gateway forwards to where ANTHROPIC_BASE_URL and OPENAI_BASE_URL
+    pointed before. The exit code is the client's.
 
     With --shadow every byte goes through as it comes, no further calls are
     made, and the bill ends with what the calls would have cost otherwise.
 
     lowwater run -- claude
     lowwater run --shadow -- claude
-    lowwater run -- codex exec "mend the failing test"
     lowwater run --no-summaries -- opencode run "what changed?"
     """
     if shutil.which(command[0]) is None:
@@ -134,8 +126,8 @@ def run(
         capability=new_capability(),
         joins_by_summary=continue_by_summary,
         marks=marks,
-        recall=recall,
-        summaries="api-keys" if summaries else "never",
+        recall=not no_recall,
+        summaries="never" if no_summaries else "api-keys",
         shadow=shadow,
         summary_model=settings.settings.compression.summary_model or "",
     )
@@ -207,8 +199,13 @@ def serve(
         ),
     ] = "",
     marks: MarksOption = "client",
-    recall: RecallOption = False,
-    summaries: SummariesOption = False,
+    recall: Annotated[
+        bool, typer.Option("--recall", help="Give models tools that read what was compacted.")
+    ] = False,
+    summaries: Annotated[
+        bool,
+        typer.Option("--summaries", help="Have summaries written on every client's API key where they pay."),
+    ] = False,
     require_key: Annotated[
         bool, typer.Option("--require-key", help="Refuse requests that carry no credential.")
     ] = False,
