@@ -57,11 +57,14 @@ def cost(session: Paused, model: Model, *, lifetime: Lifetime | None, pauses: Pa
     assert prices is not None
     assert rules.ttl is not None
     assert rules.ttl_long is not None
-    total, before = 0, None
+    before: Lifetime | None = None
+    total = 0
     for call, prompt in enumerate(session.prompts):
         gaps = session.gaps[max(0, call - WINDOW) : call]
         growth = max(1, (prompt - session.prompts[0]) // max(1, call))
-        now = lifetime or settle_ttl(gaps, prices, rules, prompt=prompt, growth=growth, pauses=pauses)
+        now = lifetime or settle_ttl(
+            gaps, prices, rules, prompt=prompt, growth=growth, pauses=pauses, now=before
+        )
         lives = rules.ttl_long if now == "long" else rules.ttl
         hit = session.prompts[call - 1] if call and now == before and gaps[-1] <= lives else 0
         written = prompt - hit

@@ -54,7 +54,8 @@ def _priced_candidates(
     assert pricing is not None
     lost = shares_lost(request)
     edits = [offer for offer in offers if offer.mechanism in lost]
-    spans = summarize.propose_priced(request)
+    # Before the first call nothing is known of the cache: what was sent by others may be in it.
+    spans = summarize.propose_priced(request) if pricing.summarizers or pricing.calls else []
     own = native.propose_block(request, survey(request).zones) if inputs.native is not None else None
     spans += [offer for offer in (own, ready) if offer is not None]
     return pricing.candidates(candidate_plans(edits, spans, pricing, lost=lost))

@@ -28,8 +28,8 @@ from lowwater.core.turns.effects import Summarize, SummaryOutcome
 from lowwater.core.turns.state import PrefetchedSummary, Setup, State, drop_stale, is_prefetched
 from lowwater.core.turns.summaries import obtain
 
-_TURNS_AHEAD = 10
-"""A summary is prefetched if a size will force one within this many turns of measured growth, and this one will suffice then."""
+_TURNS_AHEAD = (0, 2, 5, 10)
+"""A summary is prefetched if a size will force one so many turns of measured growth from now, and this one will suffice then."""
 _SHARE_OF_PRICE = 0.5
 """Or if it is due, or the rent paid has reached this share of its price."""
 
@@ -97,7 +97,7 @@ def _is_expected(inputs: DecisionInputs, offer: Proposal, setup: Setup) -> bool:
     now = inputs.now
     if not now.enabled:
         return False
-    for turns in (0, _TURNS_AHEAD):
+    for turns in _TURNS_AHEAD:
         then = replace(now, prompt=now.prompt + round(turns * now.growth), candidates=None)
         forced = not final_without_proposals(decide(then, setup.settings, policy=setup.policy), then)
         if forced and suffices(replace(inputs, now=then), offer):
