@@ -180,6 +180,9 @@ def _notes(report: ReplayReport) -> Iterator[Text]:
     if any(each.full for each in report.policies):
         said.append("recalled: of the uses that had left the view, those that one recall gets back")
         said.append(
+            "courses and the optimum know the short cache lifetime only; the real engine asks for the one that pays"
+        )
+        said.append(
             "as-recorded: with the client's own compactions, at the same prices and cache lifetime; what it did again after them is in every row"
         )
     said.append(
