@@ -183,7 +183,7 @@ def _notes(report: ReplayReport) -> Iterator[Text]:
             "courses and the optimum know the short cache lifetime only; the real engine asks for the one that pays"
         )
         said.append(
-            "as-recorded: with the client's own compactions, at the same prices and cache lifetime; what it did again after them is in every row"
+            "as-recorded: with the client's own compactions, at the same prices, with the cache lifetime that it asked for; what it did again after them is in every row"
         )
     said.append(
         "per 100: compactions in 100 calls; between: calls from one to the next; tokens: all prompts and summaries;"

@@ -614,7 +614,7 @@ def _notes(report: ReplayReport, data: ReplayData) -> Iterator[str]:
     if AS_RECORDED in names:
         difference = beside_recorded(report, OURS)
         yield (
-            "“As-recorded” is the session with its client's own compactions, at the same prices and cache lifetime; what the client did "
+            "“As-recorded” is the session with its client's own compactions, at the same prices, with the cache lifetime that it asked for; what the client did "
             f"again after them is among the calls of every policy. {f'{difference}.' if difference else ''}"
         ).rstrip()
     yield "Estimated: token counts where a model has no public tokenizer, the system prompt and tools where they were not recorded, and the size of summaries where a session is played in numbers."
