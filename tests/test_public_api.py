@@ -47,6 +47,7 @@ PROMISED = {
     "PrivacySettings",
     "Reason",
     "RecallTools",
+    "RecallUse",
     "Recalled",
     "RecalledMessage",
     "Rejected",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lowwater.core.costs.tuning import SimplePayback, simple_payback
     from lowwater.core.decisions import Compact, Keep, Reason
     from lowwater.core.entries import Numbers
-    from lowwater.core.events import Compaction, Phase, Rejected, Skip, TurnRecord
+    from lowwater.core.events import Compaction, Phase, RecallUse, Rejected, Skip, TurnRecord
     from lowwater.core.limits import UsageWarning
     from lowwater.core.recall.recalled import Recalled, RecalledMessage
     from lowwater.core.stored import About
@@ -81,6 +81,7 @@ __all__ = [
     "PrivacySettings",
     "Reason",
     "RecallTools",
+    "RecallUse",
     "Recalled",
     "RecalledMessage",
     "Rejected",
@@ -138,6 +139,7 @@ _HOMES = {
     "lowwater.core.events": (
         "Compaction",
         "Phase",
+        "RecallUse",
         "Rejected",
         "Skip",
         "TurnRecord",

@@ -68,7 +68,7 @@ MarksOption = Annotated[
     ),
 ]
 ContinueOption = Annotated[
-    bool, typer.Option("--continue-by-summary", help="Continue the session whose summary a new one quotes.")
+    bool, typer.Option("--continue-by-summary", help="Join sessions by quoted summaries.")
 ]
 
 ShadowOption = Annotated[
@@ -86,10 +86,11 @@ def run(
     ],
     *,
     store: StoreAddress = "",
-    marks: MarksOption = "auto",
-    no_recall: Annotated[
-        bool, typer.Option("--no-recall", help="Give the model no tools that read what was compacted.")
-    ] = False,
+    marks: Annotated[
+        Literal["client", "auto"] | None,
+        typer.Option(metavar="client|auto", help="Whose cache marks; auto (default): ours on API keys."),
+    ] = None,
+    no_recall: Annotated[bool, typer.Option("--no-recall", help="Give the model no recall tools.")] = False,
     no_summaries: Annotated[
         bool, typer.Option("--no-summaries", help="Make no calls for summaries.")
     ] = False,
@@ -107,9 +108,6 @@ def run(
     The gateway forwards to where ANTHROPIC_BASE_URL and OPENAI_BASE_URL
     pointed before. The exit code is the client's.
 
-    With --shadow every byte goes through as it comes, no further calls are
-    made, and the bill ends with what the calls would have cost otherwise.
-
     lowwater run -- claude
     lowwater run --shadow -- claude
     lowwater run --no-summaries -- opencode run "what changed?"
@@ -125,7 +123,7 @@ def run(
         project=project_at(Path.cwd()),
         capability=new_capability(),
         joins_by_summary=continue_by_summary,
-        marks=marks,
+        marks=marks or ("client" if shadow else "auto"),
         recall=not no_recall,
         summaries="never" if no_summaries else "api-keys",
         shadow=shadow,

@@ -23,8 +23,8 @@ def replay(
         str,
         typer.Option(
             metavar="NAME",
-            help="Prices, window and cache rules to replay with: a model, or a price sheet "
-            "(anthropic-r10, anthropic-r05, openai-30m, deepseek). Without it those of the model that was recorded.",
+            help="Replay with the prices, window and cache rules of this model, or price sheet (anthropic-r10, "
+            "anthropic-r05, openai-30m, deepseek).",
         ),
     ] = "",
     full: Annotated[
@@ -37,14 +37,11 @@ def replay(
         str,
         typer.Option(
             metavar="NAME",
-            help="How the real engine is set up: shipped (as `lowwater run` with an API key), full (summaries at the "
-            "moment they are needed), own-model (the same, by the session's model only), keyless (no model is "
-            "asked), no-recall (nor is recall offered).",
+            help="The real engine's setup: shipped (as `lowwater run` on an API key), full (summaries just in "
+            "time), own-model (by the session's model), keyless (by none), no-recall (nor recall).",
         ),
     ] = "shipped",
-    thorough: Annotated[
-        bool, typer.Option("--thorough", help="Let the real engine play in the pessimistic arm as well.")
-    ] = False,
+    thorough: Annotated[bool, typer.Option("--thorough", help="The real engine in both arms.")] = False,
     run: Annotated[
         Path | None,
         typer.Option(
@@ -54,9 +51,7 @@ def replay(
     workers: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Processes to play in; as many as cores.")
     ] = None,
-    engine: Annotated[
-        Where, typer.Option(help="Play on this machine, or on a Ray cluster: the results are the same.")
-    ] = "local",
+    engine: Annotated[Where, typer.Option(help="Play here, or on a Ray cluster.")] = "local",
     address: Annotated[
         str,
         typer.Option(
@@ -74,20 +69,17 @@ def replay(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Write tables for DuckDB and the like, too: sessions, outcomes, gone, events, calls.",
+            help="Write tables for DuckDB and the like, too.",
         ),
     ] = None,
 ) -> None:
     """Show what recorded sessions would have cost under other policies.
 
-    Each session is played again, without its own compactions and at its own
-    times, and billed by the model's prices and cache rules. Policies are
-    compared with the optimum, the cheapest schedule in hindsight; both costs
-    include rework (a recall for each later use of something no longer in
-    view). Beside what the real engine plays stands the session as recorded,
-    with its client's own compactions. "~" marks policies with actions of their own, for which the optimum
-    is no lower bound. In the pessimistic arm the cache sometimes loses
-    prefixes, the same ones for all policies.
+    Each session is played again at its own times, without its own compactions
+    and, beside it, as recorded. Policies are compared with the optimum, the
+    cheapest schedule in hindsight ("~": with actions that it has not); costs
+    include rework: a recall for each later use of something no longer in
+    view. In the pessimistic arm the cache sometimes loses prefixes.
 
     lowwater replay ~/.claude/projects
     lowwater replay ~/.claude/projects --model claude-opus-5-5 --json replay.json

@@ -343,6 +343,8 @@ class ModelAnswer(Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
     """None if the framework does not report it."""
     reports_cache: bool = True
+    splits_writes: bool = True
+    """Whether the framework says for which lifetime each part was written to the cache."""
     model: str = ""
     stop: str = ""
 
@@ -350,13 +352,16 @@ class ModelAnswer(Struct, frozen=True, kw_only=True):
         """Return the answer in the form of the provider's API."""
         wire = encode_message(self.message, format)
         if format == "anthropic":
+            figures = self.usage and anthropic_usage_fields(self.usage)
+            if figures and not self.splits_writes:
+                del figures["cache_creation"]
             return msgspec.json.encode(
                 {
                     "role": "assistant",
                     "content": Raw(read_fields(wire)["content"]),
                     "model": self.model,
                     "stop_reason": self.stop,
-                    "usage": self.usage and anthropic_usage_fields(self.usage),
+                    "usage": figures,
                 }
             )
         choice = {"message": Raw(wire), "finish_reason": self.stop}

@@ -88,6 +88,7 @@ def model_answer(message: AIMessage, format: Format) -> ModelAnswer:
         message=_map_message(message, format).message,
         usage=None if usage is None else _usage(usage, details),
         reports_cache=any(name.endswith("cache_read") for name in details),
+        splits_writes=any(name.startswith("ephemeral_") for name in details),
         model=str(told.get("model_name") or told.get("model") or ""),
         stop=str(told.get("finish_reason") or told.get("stop_reason") or ""),
     )

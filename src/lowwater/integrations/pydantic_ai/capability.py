@@ -88,6 +88,7 @@ def model_answer(response: ModelResponse, format: Format) -> ModelAnswer:
     return ModelAnswer(
         message=_answer(response, format).message,
         usage=_usage(response.usage) if response.usage.input_tokens else None,
+        splits_writes=False,
         model=response.model_name or "",
         stop=response.finish_reason or "",
     )
