@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 from lowwater.cli.audit import audit
 from lowwater.cli.wording import CAUSE_WORDS, from_the_end
 from lowwater.lab.audit.findings import CAUSES
+from lowwater.logs.importers import FOLDERS
 from tests.lab.compacted_logs import COMPACT, EDIT, OTHER, READ, claude_log
 
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -39,7 +40,7 @@ def claude_code(
                 "timestamp": stamp,
                 "isSidechain": False,
                 "version": "2.0.1",
-                "cwd": "/x",
+                "cwd": "/home/shop",
                 "userType": "external",
             }
         )
@@ -104,24 +105,58 @@ def told(logs: Path, *args: str) -> Any:
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-@pytest.mark.parametrize("by", ["session", "model", "day"])
+@pytest.mark.parametrize("by", ["session", "model", "day", "week", "project", "tool"])
 def test_a_person_sees_where_the_money_went(logs, by, columns):
     page = shown(logs, "--by", by, columns=columns)
     for words in (
-        "4 sessions, 166 calls, $",
+        " were paid: 4 sessions, 166 calls,",
+        "Compacting when it pays would have saved about $",
+        "lowwater run --shadow -- claude",
         "cache reads",
         "first call of a session",
         "what compaction could do",
     ):
         assert words in page
-    assert {"session": "one/session-3", "model": "claude-opus-4-6", "day": "2026-02-12"}[by] in page
+    named = {
+        "session": "02-12 please look",
+        "model": "claude-opus-4-6",
+        "day": "2026-02-12",
+        "week": "2026-W07",
+        "project": "home/shop",
+        "tool": "Read ",
+    }
+    assert named[by] in page
     assert "a day, 2026-02-09 to 2026-02-12" in page
+
+
+def test_without_a_path_the_logs_of_the_agents_are_found(logs, tmp_path, monkeypatch):
+    for folder in FOLDERS:
+        monkeypatch.delenv(folder.variable, raising=False)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
+    env = {"COLUMNS": "80", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    nothing = CliRunner(env=env).invoke(app, [])
+    assert "no logs of Claude Code, Codex" in str(nothing.exception)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(logs.parent))
+    found = CliRunner(env=env).invoke(app, ["--json"])
+    assert json.loads(found.stdout)["total"]["calls"] == 166
+    assert found.stderr == f"lowwater: reading Claude Code: {logs}\n"
+
+
+def test_what_filled_the_prompts_costs_what_they_cost(logs):
+    said = told(logs)
+    by_tool = {one["name"]: one for one in said["tools"]}
+    spending = said["total"]["spending"]
+    assert sum(one["cost"] for one in said["tools"]) == pytest.approx(
+        sum(spending.values()) - spending["output"], rel=1e-4
+    )
+    assert by_tool["Read"]["calls"] == 166
+    assert sum(one["tokens"] for one in said["tools"]) == pytest.approx(said["total"]["prompt"], rel=1e-4)
 
 
 def test_a_program_gets_the_same_sums_three_ways(logs):
     said = told(logs)
     assert said["total"]["calls"] == 166
-    for lines in ("sessions", "models", "days"):
+    for lines in ("sessions", "models", "days", "projects"):
         assert sum(line["cost"] for line in said[lines]) == said["total"]["cost"]
     assert sum(said["total"]["spending"].values()) == pytest.approx(said["total"]["cost"], abs=500)
     assert said["total"]["misses"]["first"]["misses"] == 4
@@ -227,7 +262,7 @@ def test_sessions_without_any_usage_are_counted_and_said_to_be_unknown(tmp_path)
     (logs / "a.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     page = shown(logs)
     assert "1 session, 3 calls" in page
-    assert "no prompt's size was recorded" in page
+    assert "no prompt's size was recorded" in " ".join(page.split())
 
 
 def test_what_is_not_there_or_holds_nothing_is_one_sentence(logs, tmp_path):
@@ -290,8 +325,9 @@ def test_an_interrupt_shows_what_was_read_and_the_next_run_goes_on(logs):
     command = [sys.executable, "-c", INTERRUPTED, str(logs)]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 130, done.stderr
-    assert "interrupted: what was read so far\n2 sessions, 81 calls" in done.stdout
+    assert "interrupted: what was read so far\n$" in done.stdout
     assert done.stderr == "lowwater: interrupted; run it again to go on from here\n"
+    assert " were paid: 2 sessions, 81 calls" in done.stdout
     assert told(logs)["files_from_cache"] == 2
 
 

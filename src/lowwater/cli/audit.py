@@ -1,5 +1,6 @@
 """`lowwater audit`: what recorded sessions cost, why their cache missed, and what compaction could do about it."""
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -34,10 +35,12 @@ from lowwater.cli.wording import (
     amount,
     day,
     figure,
+    fitted,
     from_the_end,
     moment,
     on_one_line,
     printable,
+    project_name,
     read_since,
     session_name,
     share,
@@ -47,20 +50,23 @@ from lowwater.core.wording import counted
 from lowwater.errors import BadInput
 from lowwater.lab.audit.damage import DAMAGE_MEANS, damage_says
 from lowwater.lab.audit.files import AuditCache, AuditedFile, audit_files
-from lowwater.lab.audit.findings import AuditedSession, AuditFigures, Native
+from lowwater.lab.audit.findings import AuditedSession, AuditFigures, Cause, Native
 from lowwater.lab.audit.report import (
     AuditReport,
     Possible,
     ReportLine,
     by_day,
     by_model,
+    by_project,
+    by_tool,
+    by_week,
     dearest,
     estimate_gaps,
     report_line,
     report_of,
 )
 from lowwater.lab.pages.audit import audit_page
-from lowwater.logs.importers import Progress
+from lowwater.logs.importers import FOLDERS, Progress, log_folders
 
 _TOP = 5
 _MAX_LINES = 30
@@ -68,10 +74,19 @@ _MAX_LINES = 30
 _WIDE_PAGE = 105
 _MIN_NAME_WIDTH = 12
 _UNDATED = "no time recorded"
+_UNKNOWN_PROJECT = "no folder recorded"
+_BY = {
+    "session": "sessions",
+    "model": "models",
+    "project": "projects",
+    "day": "days",
+    "week": "weeks",
+    "tool": "what filled the prompts, and its share of the input cost by size",
+}
 _UNNAMED_MODEL = "not named"
 _OTHER_COLUMNS = 58
 """Terminal columns taken by everything but the session's name."""
-GroupBy = Literal["session", "model", "day"]
+GroupBy = Literal["model", "project", "session", "tool", "day", "week"]
 _CENT, _DOLLAR = 10_000_000, 1_000_000_000
 _MIN_DAYS_TO_PLOT = 3
 _MAX_UNREAD_SHOWN = 3
@@ -97,11 +112,12 @@ class OnProgress(Protocol):
 
 def audit(
     paths: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
-            metavar="PATH…", help="Recorded sessions: files, or folders, which are searched recursively."
+            metavar="[PATH…]",
+            help="Recorded sessions: files, or folders, which are searched recursively; by default those of all agents here.",
         ),
-    ],
+    ] = None,
     *,
     by: Annotated[GroupBy, typer.Option(help="Group the table by this.")] = "model",
     since: Since = "",
@@ -122,9 +138,10 @@ def audit(
 ) -> None:
     """Show what recorded sessions cost, and what could be saved.
 
-    Reads the logs of Claude Code, Codex and other agents; the format is
-    detected from the content. Costs are computed from the list prices of the
-    day of each call; calls to models without a known price have no cost. A
+    Reads the logs of Claude Code, Codex, OpenCode, Gemini CLI, Copilot CLI,
+    Hermes, pi and others; without a PATH, where these agents keep them. Costs
+    are computed from the list prices of the day of each call; calls to models
+    without a known price have no cost. A
     cache miss is a call that read less from the cache than the previous call
     left there; its cost is the difference to reading those tokens from the
     cache. The "misses" column does not count the first call of a session.
@@ -132,11 +149,13 @@ def audit(
     Results are cached: the next run reads only files that changed. Ctrl-C shows
     the results so far. JSON has nano-dollars, or null if unknown.
 
-    lowwater audit ~/.claude/projects ~/.codex/sessions --since 30d --by day
+    lowwater audit
+    lowwater audit ~/.codex/sessions --since 30d --by project
     lowwater audit ~/.claude/projects --html audit.html
     lowwater audit session.jsonl --json | jq .total.misses
     """
     begin = read_since(since, time.time()) if since else None
+    paths = paths or _usual_places()
     check_paths(paths)
     found = _read_files(paths, kept=None if no_cache else AuditCache(), with_contents=with_contents)
     report = report_of(found.files, since="" if begin is None else day(begin))
@@ -150,6 +169,19 @@ def audit(
         print_page(report_page(report, by=by, width=page_width(), interrupted=found.interrupted))
     if found.interrupted:
         raise typer.Exit(INTERRUPTED)
+
+
+def _usual_places() -> list[Path]:
+    """Return where agents keep their logs on this machine, and say so; raise BadInput if there are none."""
+    home = Path.home()
+    found = log_folders(os.environ, home)
+    if not found:
+        agents = ", ".join(dict.fromkeys(folder.agent for folder in FOLDERS))
+        raise BadInput(f"no logs of {agents} are in their usual places: name the files or folders to read")
+    for path, agent in found.items():
+        short_path = f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+        say(f"reading {agent}: {on_one_line(short_path, 200)}")
+    return list(found)
 
 
 def _read_files(paths: Sequence[Path], kept: AuditCache | None, *, with_contents: bool) -> _FilesRead:
@@ -201,14 +233,16 @@ def report_page(report: AuditReport, *, by: GroupBy, width: int, interrupted: bo
     """Yield the blocks of the whole page."""
     days = [line for line in by_day(report.sessions) if line.name]
     yield _head(report, days, interrupted=interrupted)
+    if (avoidable := _avoidable(report)) is not None:
+        yield avoidable
     if report.total.figures.cost:
         yield _title("where the money went")
         yield _spending(report.total, width)
     if any(missed.misses for missed in report.total.missed.values()):
         yield _title("tokens that a warm cache would have spared, and what they cost more than reading")
         yield _misses(report.total, width)
-    yield _title({"session": "sessions", "model": "models", "day": "days"}[by])
-    yield from breakdown(report, by=by, width=width)
+    yield _title(_BY[by])
+    yield from tool_table(report, width=width) if by == "tool" else breakdown(report, by=by, width=width)
     if by != "session" and report.total.figures.cost:
         yield _title(f"dearest {counted(min(_TOP, len(report.sessions)), 'session')}")
         yield from breakdown(report, by="session", width=width, most=_TOP)
@@ -232,15 +266,54 @@ def _title(text: str) -> Text:
 
 def _head(report: AuditReport, days: list[ReportLine], *, interrupted: bool) -> Text:
     total = report.total.figures
-    spent = "" if total.cost is None else f", {amount(total.cost)}"
+    spent = "Nothing of it has a known price" if total.cost is None else f"{amount(total.cost)} were paid"
     when = "" if not days else f", {days[0].name}"
     when += f" to {days[-1].name}" if len(days) > 1 else ""
     stopped = ("interrupted: what was read so far\n", "bold yellow") if interrupted else ""
     return Text.assemble(
         stopped,
-        (counted(len(report.sessions), "session"), "bold"),
-        f", {counted(total.calls, 'call')}{spent}{when}\n",
-        _tokens(total),
+        (spent, "bold"),
+        f": {counted(len(report.sessions), 'session')}, {counted(total.calls, 'call')}{when}; {_tokens(total)}",
+    )
+
+
+_COMMANDS = {"claude-code": "claude", "codex": "codex", "opencode": "opencode", "hermes": "hermes"}
+"""How clients of which recordings were found are started."""
+_CAUSE_REASONS: dict[Cause, str] = {
+    "expired": "into writing again what had expired in the cache during pauses",
+    "start_changed": "into writing everything again because tools, system prompt or first message had changed",
+    "evicted": "into writing again what the cache had lost although nothing had changed",
+    "compaction": "into writing again what stood behind the client's own compactions",
+    "prefix_edited": "into writing again what stood behind messages that the client had edited or dropped",
+    "model_changed": "into writing the prompt again for another model",
+    "uncached": "into prompts that were sent without caching",
+}
+
+
+def _avoidable(report: AuditReport) -> Text | None:
+    """Return what of the bill could have been avoided, why, and by which command; None if nothing is known of that."""
+    possible, reasons = report.possible, []
+    if possible is not None and possible.rent_or_buy < possible.recorded:
+        less = possible.recorded - possible.rent_or_buy
+        reasons.append(
+            f"compacting when it pays would have saved about {amount(less)} ({share(less / possible.recorded)})"
+        )
+    causes = {name: one.cost or 0 for name, one in report.total.missed.items() if name in _CAUSE_REASONS}
+    worst = max(causes, key=lambda name: causes[name], default=None)
+    if worst is not None and causes[worst] >= _CENT:
+        reasons.append(f"{amount(causes[worst])} went {_CAUSE_REASONS[worst]}")
+    if not reasons:
+        return None
+    dear = max(report.sessions, key=lambda each: report_line(each).figures.cost or 0)
+    client = _COMMANDS.get(dear.agent, "YOUR-AGENT")
+    said = "; ".join(reasons)
+    return Text.assemble(
+        (f"{said[0].upper()}{said[1:]}.\n", "bold yellow"),
+        "To avoid it: ",
+        (f"lowwater run -- {client}", "bold"),
+        "\nTo see first what it would do: ",
+        (f"lowwater run --shadow -- {client}", "bold"),
+        " (changes nothing)",
     )
 
 
@@ -282,6 +355,27 @@ def _misses(total: ReportLine, width: int) -> Table:
     return table
 
 
+def _titled(session: AuditedSession) -> str:
+    """Return a session's name on the user's own terminal: when it began, and what the user said first."""
+    began = "" if session.started_at is None else f"{day(session.started_at)[5:]} "
+    return f"{began}{on_one_line(session.title, 60)}" if session.title else session_name(session)
+
+
+def tool_table(report: AuditReport, *, width: int) -> Iterator[Table | Text]:
+    """Yield what filled the prompts: results by tool, and everything else by kind."""
+    found = by_tool(report.sessions)
+    whole = sum(one.cost for one in found)
+    titles = ("calls", "tokens sent", "cost", "share")
+    table = figures_table("tool", figures=titles, room=max(_MIN_NAME_WIDTH, width - 44))
+    for one in found[:_MAX_LINES]:
+        calls = figure(one.calls) if one.calls else "–"
+        part = share(one.cost / whole) if whole else "–"
+        table.add_row(on_one_line(one.name, 60), calls, short(one.tokens), amount(one.cost), part)
+    yield table
+    if len(found) > _MAX_LINES:
+        yield Text(f"and {len(found) - _MAX_LINES:,} more: --json has them all", style="bright_black")
+
+
 class _NamedLine(Struct, frozen=True, kw_only=True):
     name: str
     line: ReportLine
@@ -292,14 +386,21 @@ def breakdown(report: AuditReport, *, by: str, width: int, most: int = _MAX_LINE
     match by:
         case "session":
             sessions = dearest(report.sessions)
-            named = [_NamedLine(name=session_name(each), line=report_line(each)) for each in sessions]
+            named = [_NamedLine(name=_titled(each), line=report_line(each)) for each in sessions]
         case "model":
             named = [
                 _NamedLine(name=line.name or _UNNAMED_MODEL, line=line) for line in by_model(report.sessions)
             ]
+        case "project":
+            lines = by_project(report.sessions)
+            named = [
+                _NamedLine(name=project_name(line.name) or _UNKNOWN_PROJECT, line=line) for line in lines
+            ]
+        case "week":
+            named = [_NamedLine(name=line.name or _UNDATED, line=line) for line in by_week(report.sessions)]
         case _:
             named = [_NamedLine(name=line.name or _UNDATED, line=line) for line in by_day(report.sessions)]
-    yield _table(named[-most:] if by == "day" else named[:most], by, width)
+    yield _table(named[-most:] if by in ("day", "week") else named[:most], by, width)
     if len(named) > most == _MAX_LINES:
         yield Text(f"and {len(named) - most:,} more: --json has them all", style="bright_black")
 
@@ -314,7 +415,7 @@ def _table(named: Sequence[_NamedLine], of: str, width: int) -> Table:
     room = max(_MIN_NAME_WIDTH, width - taken - gap * (len(titles) + 1))
     table = figures_table(of, figures=titles, gap=gap, room=room)
     for each, cells in zip(named, rows, strict=True):
-        shown = from_the_end(each.name, room) if of == "session" else each.name
+        shown = fitted(each.name, room) if of == "session" else from_the_end(each.name, room)
         table.add_row(Text(shown), *cells)
     return table
 
@@ -510,6 +611,8 @@ def audit_json(report: AuditReport, *, since: float | None, interrupted: bool) -
         "total": _line_json(report.total),
         "models": [_line_json(line) for line in by_model(report.sessions)],
         "days": [_line_json(line) for line in by_day(report.sessions)],
+        "projects": [_line_json(line) for line in by_project(report.sessions)],
+        "tools": by_tool(report.sessions),
         "sessions": [_session_json(session) for session in dearest(report.sessions)],
         "compactions": report.compacted,
         "damage": report.damage,
@@ -533,7 +636,9 @@ def _line_json(line: ReportLine) -> Json:
 
 def _session_json(session: AuditedSession) -> Json:
     return _line_json(report_line(session)) | {
-        **fields_of(session, "agent", "path", "model", "parent", "relation", "started_at", "ended_at"),
+        **fields_of(
+            session, "agent", "path", "project", "model", "parent", "relation", "started_at", "ended_at"
+        ),
         **fields_of(session, "peak_prompt", "foreseen", "saving", "not_estimated"),
         "broken_lines": session.broken,
         "compactions": [_compaction_json(native) for native in session.natives],

@@ -291,6 +291,11 @@ def how_matched(match: ModelMatch) -> str:
             return "Unknown: Lowwater works with the assumptions below."
 
 
+def project_name(folder: str) -> str:
+    """Return the last two parts of a project's folder, whichever system it is from; empty for none."""
+    return on_one_line("/".join(re.split(r"[\\/]", folder.rstrip("\\/"))[-2:]), 60)
+
+
 def session_name(session: AuditedSession) -> str:
     """Return a short name for a recorded session: its folder and the start of its id."""
     folder = PurePath(session.path).parent.name

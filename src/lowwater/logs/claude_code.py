@@ -16,7 +16,7 @@ from lowwater.core.formats.usage import UsageReport, decode_anthropic_report
 from lowwater.core.messages import Message, ToolResult
 from lowwater.core.strict_json import read_json, write_json
 from lowwater.errors import BadInput, MalformedMessage
-from lowwater.logs.files import FileLine, RecordedFile, SharedCalls, first_objects, seconds
+from lowwater.logs.files import FileLine, LogFolder, RecordedFile, SharedCalls, first_objects, seconds
 from lowwater.logs.recording import NativeCompaction, RecordedCall, RecordedMessage, Recording
 from lowwater.logs.recording_builder import STUB, build_recording, text_of_content
 
@@ -625,3 +625,7 @@ def _recording(
 
 
 FORMATS = (ClaudeCode(),)
+FOLDERS = (
+    LogFolder(agent="Claude Code", variable="CLAUDE_CONFIG_DIR", home=".claude", inside="projects"),
+    LogFolder(agent="Claude Code", home=".config/claude", inside="projects"),
+)

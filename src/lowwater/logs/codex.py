@@ -10,7 +10,7 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.formats.usage import Tokens
 from lowwater.core.strict_json import read_json, write_json
 from lowwater.errors import BadInput
-from lowwater.logs.files import FileLine, RecordedFile, first_objects, seconds, time_in
+from lowwater.logs.files import FileLine, LogFolder, RecordedFile, first_objects, seconds, time_in
 from lowwater.logs.recording import Recording
 from lowwater.logs.recording_builder import (
     AgentCompaction,
@@ -448,3 +448,7 @@ def _parent(meta: _Meta) -> str:
 
 
 FORMATS = (Codex(),)
+FOLDERS = tuple(
+    LogFolder(agent="Codex", variable="CODEX_HOME", home=".codex", inside=name)
+    for name in ("sessions", "archived_sessions")
+)

@@ -10,7 +10,7 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.formats.usage import Tokens
 from lowwater.core.strict_json import read_json, write_json
 from lowwater.errors import BadInput
-from lowwater.logs.files import RecordedFile, first_objects, seconds
+from lowwater.logs.files import LogFolder, RecordedFile, first_objects, seconds
 from lowwater.logs.recording import Recording
 from lowwater.logs.recording_builder import (
     AgentCompaction,
@@ -302,3 +302,7 @@ def _result(session: ChatSession, data: _Data, number: int, at: float | None) ->
 
 
 FORMATS = (CopilotCli(),)
+FOLDERS = tuple(
+    LogFolder(agent="Copilot CLI", variable="COPILOT_HOME", home=".copilot", inside=name)
+    for name in ("session-state", "history-session-state")
+)

@@ -4,7 +4,7 @@ import gzip
 import re
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -476,10 +476,33 @@ class SharedCalls(Struct, kw_only=True):
 # Formats
 
 _MAX_HEAD_OBJECTS = 50
+_AROUND_FOLDERS = ("payload", "data", "context")
+"""Fields of first lines in which agents name the folder that they work in."""
+
+
+class LogFolder(Struct, frozen=True, kw_only=True):
+    """Where an agent keeps its recordings."""
+
+    agent: str
+    """Its name, for people."""
+    home: str
+    """The agent's folder within the user's home."""
+    inside: str
+    """The recordings within that folder."""
+    variable: str = ""
+    """The environment variable that names another folder instead."""
+
+    def path(self, env: Mapping[str, str], home: Path) -> Path:
+        """Return the folder or file in an environment, whether or not it exists."""
+        elsewhere = env.get(self.variable, "").strip() if self.variable else ""
+        return (Path(elsewhere).expanduser() if elsewhere else home / self.home) / self.inside
 
 
 class LogFormat(Protocol):
-    """A format of recorded sessions; a file of this folder that has `FORMATS` adds them, and nothing else has to know about it."""
+    """A format of recorded sessions; a file of this folder that has `FORMATS` adds them, and nothing else has to know about it.
+
+    With `FOLDERS` it also says where agents keep such files.
+    """
 
     @property
     def name(self) -> str:
@@ -514,6 +537,22 @@ def first_objects(head: bytes) -> tuple[dict[str, Raw], ...]:
     lines = head.split(b"\n")
     whole = lines[:-1] if len(lines) > 1 and lines[-1].strip() else lines
     return tuple(found for line in whole[:_MAX_HEAD_OBJECTS] if (found := _fields(line)) is not None)
+
+
+def project_in(head: bytes) -> str:
+    """Return the folder that an agent worked in, as the first lines of its recording have it; empty if they do not."""
+    return next((folder for fields in first_objects(head) if (folder := _folder_in(fields, depth=2))), "")
+
+
+def _folder_in(fields: dict[str, Raw], depth: int) -> str:
+    for name in ("cwd", "directory"):
+        if folder := read_or(bytes(fields.get(name, b'""')), ""):
+            return folder
+    for name in _AROUND_FOLDERS if depth else ():
+        inside = _fields(bytes(fields.get(name, b"")))
+        if inside and (folder := _folder_in(inside, depth - 1)):
+            return folder
+    return ""
 
 
 def _fields(line: bytes) -> dict[str, Raw] | None:

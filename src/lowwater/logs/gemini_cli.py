@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 from lowwater.core.api_calls import Usage
 from lowwater.core.formats.usage import Tokens
 from lowwater.core.strict_json import read_json
-from lowwater.logs.files import RecordedFile, fields_in, is_readable, seconds
+from lowwater.logs.files import LogFolder, RecordedFile, fields_in, is_readable, seconds
 from lowwater.logs.recording import Recording
 from lowwater.logs.recording_builder import (
     AgentCompaction,
@@ -264,3 +264,4 @@ class _Chat:
 
 
 FORMATS = (GeminiCli(),)
+FOLDERS = (LogFolder(agent="Gemini CLI", home=".gemini", inside="tmp"),)

@@ -16,6 +16,7 @@ from lowwater.core.strict_json import read_json, write_json
 from lowwater.errors import BadInput
 from lowwater.logs.files import (
     Database,
+    LogFolder,
     RecordedFile,
     given_text,
     has_columns,
@@ -420,3 +421,4 @@ def _system(database: Database, lineage: Sequence[HermesSession]) -> bytes:
 
 
 FORMATS = (Hermes(),)
+FOLDERS = (LogFolder(agent="Hermes", variable="HERMES_HOME", home=".hermes", inside="state.db"),)

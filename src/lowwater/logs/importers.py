@@ -1,30 +1,35 @@
 """The registry of the formats of recordings, and reading all recordings in files and folders."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from stat import S_ISDIR, S_ISREG
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater import logs
 from lowwater.errors import LowwaterError, defect
-from lowwater.logs.files import CallOwners, LogFormat, RecordedFile, detect_log_format
+from lowwater.logs.files import CallOwners, LogFolder, LogFormat, RecordedFile, detect_log_format, project_in
 from lowwater.logs.recording import BrokenLine, Recording
 from lowwater.logs.recording_builder import playable
 
 
-def _found() -> Iterator[LogFormat]:
+def _found(what: str) -> Iterator[Any]:
     for module in iter_modules(logs.__path__, f"{logs.__name__}."):
         if module.name != __name__:
-            yield from getattr(import_module(module.name), "FORMATS", ())
+            yield from getattr(import_module(module.name), what, ())
 
 
-FORMATS = tuple(sorted(_found(), key=lambda format: (format.order, format.name)))
+FORMATS: tuple[LogFormat, ...] = tuple(
+    sorted(_found("FORMATS"), key=lambda format: (format.order, format.name))
+)
 """What the files of this folder offer, in order: the first format that recognises a file reads it, and the last one recognises most."""
+FOLDERS: tuple[LogFolder, ...] = tuple(_found("FOLDERS"))
+"""Where agents keep their recordings."""
 _STEP = 4 << 20
 
 
@@ -58,6 +63,12 @@ def recordings(
     A call that several files contain, because a resumed session copies its history, belongs to the first of them.
     """
     return _Run(files_in(paths), on_progress, on_skipped, formats).recordings()
+
+
+def log_folders(env: Mapping[str, str], home: Path) -> dict[Path, str]:
+    """Return the places with recordings on this machine, each with the agent that keeps them there."""
+    places = {folder.path(env, home): folder.agent for folder in FOLDERS}
+    return {path: agent for path, agent in places.items() if path.exists()}
 
 
 def files_in(paths: Iterable[Path]) -> tuple[Path, ...]:
@@ -120,11 +131,12 @@ class _Run:
             self._skip(path, str(error))
 
     def _sessions(self, file: RecordedFile) -> Iterator[Recording]:
-        format = detect_log_format(file.head(), file.path, self._formats)
+        head = file.head()
+        format = detect_log_format(head, file.path, self._formats)
         if format is None:
             self._skip(file.path, "not a recording in a known format")
             return
-        any_yet, failed = False, ""
+        any_yet, failed, project = False, "", project_in(head)
         sessions = format.read(file)
         while True:
             try:
@@ -139,7 +151,11 @@ class _Run:
                 break
             if recording.messages:
                 any_yet = True
-                yield replace(recording, broken=recording.broken + file.take_broken())
+                yield replace(
+                    recording,
+                    project=recording.project or project,
+                    broken=recording.broken + file.take_broken(),
+                )
         broken = file.take_broken()
         if failed or broken or not any_yet:
             self._skip(file.path, failed or f"no session {'more ' if any_yet else ''}in it", broken)

@@ -13,6 +13,7 @@ from lowwater.core.strict_json import write_json
 from lowwater.errors import BadInput
 from lowwater.logs.files import (
     Database,
+    LogFolder,
     RecordedFile,
     fields_in,
     given_text,
@@ -79,6 +80,7 @@ class SessionInfo(Struct):
     id: str = ""
     parent: str | None = field(default=None, name="parentID")
     time: TimeSpan | None = None
+    directory: str | None = None
 
 
 class MessageInfo(Struct):
@@ -409,9 +411,13 @@ class OpenCodeDatabase:
     def read(self, file: RecordedFile) -> Iterator[Recording]:
         """Yield each session, oldest first."""
         with open_database(file.path) as database:
-            sessions = list(database.rows("SELECT id, parent_id, time_created FROM session ORDER BY id"))
+            sessions = list(database.rows("SELECT * FROM session ORDER BY id"))
             for row in sessions:
-                info = SessionInfo(id=str(row["id"]), parent=given_text(row["parent_id"]))
+                info = SessionInfo(
+                    id=str(row["id"]),
+                    parent=given_text(row["parent_id"]),
+                    directory=given_text(row["directory"]) if "directory" in row.keys() else None,  # noqa: SIM118 - a row of a database
+                )
                 for recording in _recording(info, _stored(info.id, database, file), file):
                     yield replace(recording, started_at=seconds(row["time_created"]))
 
@@ -432,6 +438,7 @@ def _recording(info: SessionInfo, told: Sequence[OpencodeMessage], file: Recorde
         compactions=conversation.compactions,
         system=write_json(prompt) if prompt else b"",
         started_at=seconds(info.time.created) if info.time else None,
+        project=info.directory or "",
         parent=info.parent or "",
         relation="subagent" if info.parent else "",
     )
@@ -538,3 +545,7 @@ def _bytes(told: object) -> bytes:
 
 
 FORMATS = (OpenCodeDatabase(), OpenCodeFiles())
+FOLDERS = (
+    LogFolder(agent="OpenCode", variable="XDG_DATA_HOME", home=".local/share", inside="opencode/opencode.db"),
+    LogFolder(agent="OpenCode", variable="XDG_DATA_HOME", home=".local/share", inside="opencode/storage"),
+)

@@ -82,6 +82,8 @@ class Recording(Struct, frozen=True, kw_only=True):
     """`subagent` or `fork`, if it has a parent."""
     shared: int = 0
     """The number of its first messages that another recording of the run has too, along with their calls."""
+    project: str = ""
+    """The folder that the agent worked in; empty if not recorded."""
     started_at: float | None = None
     system: bytes = b""
     """The system prompt as JSON; empty if not recorded."""

@@ -104,6 +104,7 @@ def build_recording(
     started_at: float | None = None,
     parent: str = "",
     relation: str = "",
+    project: str = "",
     shared: int = 0,
     usage: Usage | None = None,
 ) -> Recording:
@@ -121,6 +122,7 @@ def build_recording(
         compactions=tuple(compactions),
         parent=parent,
         relation=relation,
+        project=project,
         shared=shared,
         usage=usage,
     )

@@ -144,6 +144,18 @@ class Stretch(Struct, frozen=True, kw_only=True):
     """The paths and commands repeated, only if they were asked for."""
 
 
+class Carried(Struct, frozen=True, kw_only=True):
+    """What one tool's results, or everything of another kind, took of the prompts."""
+
+    name: str
+    calls: int
+    """How often the tool was called."""
+    tokens: int
+    """Prompt tokens, counted at each call that carried them."""
+    cost: int
+    """Its share of the input cost, by size."""
+
+
 class Saving(Struct, frozen=True, kw_only=True):
     """What other schedules would have saved, estimated on a model of the session at its own prices."""
 
@@ -180,12 +192,17 @@ class AuditedSession(Struct, frozen=True, kw_only=True):
     model: str
     parent: str = ""
     relation: str = ""
+    project: str = ""
+    """The folder that the agent worked in."""
+    title: str = ""
+    """The beginning of what the user said first."""
     started_at: float | None = None
     ended_at: float | None = None
     rows: tuple[AuditRow, ...] = ()
     peak_prompt: int = 0
     natives: tuple[Native, ...] = ()
     stretches: tuple[Stretch, ...] = ()
+    carried: tuple[Carried, ...] = ()
     foreseen: Foreseen | None = None
     saving: Saving | None = None
     not_estimated: NotEstimated | None = None

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date
 from statistics import median, quantiles
 
 from msgspec import Struct
@@ -14,6 +15,7 @@ from lowwater.lab.audit.findings import (
     AuditedSession,
     AuditFigures,
     AuditRow,
+    Carried,
     Cause,
     Missed,
     Native,
@@ -158,6 +160,43 @@ def by_model(sessions: Sequence[AuditedSession]) -> list[ReportLine]:
     return sorted(_grouped(sessions, lambda row: row.model), key=_dear)
 
 
+def by_week(sessions: Sequence[AuditedSession]) -> list[ReportLine]:
+    """Return a line for each calendar week, as 2026-W27, in order."""
+    return sorted(_grouped(sessions, lambda row: _week_of(row.day)), key=lambda line: line.name)
+
+
+def by_project(sessions: Sequence[AuditedSession]) -> list[ReportLine]:
+    """Return a line for each folder that agents worked in, the most expensive first."""
+    folders = dict.fromkeys(session.project for session in sessions)
+    every = [[session for session in sessions if session.project == folder] for folder in folders]
+    lines = [
+        _line(folder, found, [row for session in found for row in session.rows])
+        for folder, found in zip(folders, every, strict=True)
+    ]
+    return sorted(lines, key=_dear)
+
+
+def by_tool(sessions: Sequence[AuditedSession]) -> list[Carried]:
+    """Return what filled the prompts of all sessions, the dearest first."""
+    sums: dict[str, Carried] = {}
+    for each in (carried for session in sessions for carried in session.carried):
+        known = sums.get(each.name, Carried(name=each.name, calls=0, tokens=0, cost=0))
+        sums[each.name] = replace(
+            known,
+            calls=known.calls + each.calls,
+            tokens=known.tokens + each.tokens,
+            cost=known.cost + each.cost,
+        )
+    return sorted(sums.values(), key=lambda one: (-one.cost, -one.tokens, one.name))
+
+
+def _week_of(day: str) -> str:
+    if not day:
+        return ""
+    week = date.fromisoformat(day).isocalendar()
+    return f"{week.year}-W{week.week:02}"
+
+
 def by_day(sessions: Sequence[AuditedSession]) -> list[ReportLine]:
     """Return a line for each day, in order."""
     return sorted(_grouped(sessions, lambda row: row.day), key=lambda line: line.name)
@@ -177,6 +216,7 @@ def _since(session: AuditedSession, day: str) -> AuditedSession | None:
         rows=rows,
         natives=natives,
         stretches=stretches,
+        carried=(),
         foreseen=None,
         saving=None,
         not_estimated="cut",

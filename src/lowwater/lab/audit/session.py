@@ -9,7 +9,9 @@ from msgspec.structs import replace
 from lowwater.core.api_calls import Usage, together
 from lowwater.core.costs.prices import cost_at
 from lowwater.core.models.model import Prices
+from lowwater.core.summary.activity import own_words
 from lowwater.lab.audit.calls import AuditedCall, Miss, foreseen_bill, misses_of
+from lowwater.lab.audit.carried import carried_by
 from lowwater.lab.audit.damage import stretches_of
 from lowwater.lab.audit.findings import (
     AuditedSession,
@@ -32,6 +34,7 @@ from lowwater.logs.recording import Recording
 SAVINGS_TAIL = 20_000
 """Tokens of the protected tail in estimates."""
 _MAX_BROKEN_PLACES = 5
+_LONGEST_TITLE = 80
 
 
 def rows_of(
@@ -141,12 +144,15 @@ def audit_session(
         model=_main_model(own) or recording.model,
         parent=recording.parent,
         relation=recording.relation,
+        project=recording.project,
+        title=_title(recording),
         started_at=min(times, default=recording.started_at),
         ended_at=max(times, default=None),
         rows=(row_of_sum(summed, own, day_of),) if summed else rows_of(calls, misses, day_of),
         peak_prompt=max((call.usage.prompt for call in own if call.usage), default=0),
         natives=estimate.natives,
         stretches=tuple(stretches_of(recording, calls, day_of=day_of, with_contents=with_contents)),
+        carried=carried_by(recording, calls, sizes.ratio),
         foreseen=foreseen_bill(calls),
         saving=estimate.saving,
         not_estimated=estimate.why_not,
@@ -154,6 +160,17 @@ def audit_session(
         broken_at=tuple(line.place for line in recording.broken[:_MAX_BROKEN_PLACES]),
         copied=len(calls) - len(own),
     )
+
+
+def _title(recording: Recording) -> str:
+    """Return the beginning of what the user said first in this session, on one line; empty if nothing is recorded."""
+    said = (
+        own_words(each.message)
+        for each in recording.messages
+        if each.message.role == "user" and not each.kind
+    )
+    first = " ".join(next((text for text in said if text.strip()), "").split())
+    return first if len(first) <= _LONGEST_TITLE else f"{first[: _LONGEST_TITLE - 1]}…"
 
 
 class _Estimate(Struct, frozen=True, kw_only=True):

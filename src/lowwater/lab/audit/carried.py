@@ -1,0 +1,75 @@
+"""What filled the prompts of a session, and what carrying it cost: results by tool, and everything else by kind."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from lowwater.core.costs.prices import cost_at
+from lowwater.core.messages import Message
+from lowwater.lab.audit.calls import SUMMARY_KIND, AuditedCall
+from lowwater.lab.audit.findings import Carried
+from lowwater.lab.audit.sizes import characters
+from lowwater.logs.recording import Recording
+
+PREAMBLE, USER, ANSWERS, SUMMARIES = "(system prompt, tool definitions)", "(user)", "(answers)", "(summaries)"
+"""What is carried besides the results of tools."""
+_UNKNOWN_TOOL = "(unknown tool)"
+
+
+def carried_by(recording: Recording, calls: Sequence[AuditedCall], ratio: float) -> tuple[Carried, ...]:
+    """Return what the prompts held, the dearest first; the input cost of each call is divided by size.
+
+    `ratio` is tokens per character. Whatever no recorded message accounts for is the system prompt and the definitions of tools.
+    """
+    tokens: Counter[str] = Counter()
+    cost: Counter[str] = Counter()
+    for call, held in _prompts(recording, calls):
+        assert call.usage is not None
+        prompt = call.usage.prompt
+        visible = {name: size * ratio for name, size in held.items()}
+        whole = max(float(prompt), sum(visible.values()))
+        visible[PREAMBLE] = whole - sum(visible.values())
+        prices = call.prices
+        spent = 0 if prices is None else cost_at(replace(call.usage, output=0), prices)
+        for name, size in visible.items():
+            share = size / whole if whole else 0.0
+            tokens[name] += round(share * prompt)
+            cost[name] += round(share * spent)
+    made = Counter(
+        call.name for each in recording.messages[recording.shared :] for call in each.message.calls
+    )
+    found = [
+        Carried(name=name, calls=made[name], tokens=count, cost=cost[name])
+        for name, count in tokens.items()
+        if count
+    ]
+    return tuple(sorted(found, key=lambda one: (-one.cost, -one.tokens, one.name)))
+
+
+def _prompts(
+    recording: Recording, calls: Sequence[AuditedCall]
+) -> Iterator[tuple[AuditedCall, Counter[str]]]:
+    """Yield the session's own calls with how many characters of what their prompts held."""
+    tools: dict[str, str] = {}
+    held: Counter[str] = Counter()
+    at = 0
+    for call in calls:
+        if call.compaction is not None and call.compaction.kind == "summary":
+            held.clear()
+            at = max(at, call.compaction.index)
+        for each in recording.messages[at : call.index]:
+            tools |= {made.id: made.name for made in each.message.calls}
+            _hold(held, each.message, tools, is_summary=each.kind == SUMMARY_KIND)
+        at = call.index
+        if call.usage is not None and not call.copied:
+            yield call, held
+
+
+def _hold(held: Counter[str], message: Message, tools: dict[str, str], *, is_summary: bool) -> None:
+    rest = characters(message)
+    for result in message.results:
+        held[tools.get(result.call_id, _UNKNOWN_TOOL)] += len(result.text)
+        rest -= len(result.text)
+    if rest:
+        held[SUMMARIES if is_summary else ANSWERS if message.role == "assistant" else USER] += rest
