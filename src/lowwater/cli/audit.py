@@ -114,12 +114,14 @@ def audit(
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[PATH…]",
-            help="Recorded sessions: files, or folders, which are searched recursively; by default those of all agents here.",
+            metavar="PATH…",
+            help="Recorded sessions: files, or folders with all below them.",
         ),
     ] = None,
     *,
-    by: Annotated[GroupBy, typer.Option(help="Group the table by this.")] = "model",
+    by: Annotated[
+        GroupBy, typer.Option(metavar="WHAT", help="model, project, session, tool, day or week.")
+    ] = "model",
     since: Since = "",
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Read every file again, and cache no results.")
@@ -140,14 +142,12 @@ def audit(
 
     Reads the logs of Claude Code, Codex, OpenCode, Gemini CLI, Copilot CLI,
     Hermes, pi and others; without a PATH, where these agents keep them. Costs
-    are computed from the list prices of the day of each call; calls to models
-    without a known price have no cost. A
-    cache miss is a call that read less from the cache than the previous call
-    left there; its cost is the difference to reading those tokens from the
-    cache. The "misses" column does not count the first call of a session.
+    are list prices of the day of each call, or unknown. A cache miss is a call
+    that read less from the cache than the previous call left there; its cost
+    is the difference to reading it. "misses" leaves out a session's first call.
 
-    Results are cached: the next run reads only files that changed. Ctrl-C shows
-    the results so far. JSON has nano-dollars, or null if unknown.
+    The next run reads only files that changed. Ctrl-C shows the results so far.
+    JSON has nano-dollars, or null if unknown.
 
     lowwater audit
     lowwater audit ~/.codex/sessions --since 30d --by project
