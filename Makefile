@@ -3,12 +3,13 @@
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal --durations=10
 
-.PHONY: help demo test test-full lint types contracts bench bench-counting bench-recall bench-summary bench-hermes bench-store bench-reach bench-economics bench-peers bench-frameworks bench-gateway docs picture fix lock clean
+.PHONY: help demo test test-full test-wheel lint types contracts bench bench-counting bench-recall bench-summary bench-hermes bench-store bench-reach bench-economics bench-peers bench-frameworks bench-gateway docs picture fix lock clean
 
 help:
 	@echo "make demo        a long recorded session and what fills its window (no key, no network)"
 	@echo "make test        formatter, linter, types, import contracts, tests"
 	@echo "make test-full   the same with everything that takes longer"
+	@echo "make test-wheel  the built wheel in a new environment"
 	@echo "make bench       the figures in bench/README.md, measured again (or bench-counting, bench-recall,"
 	@echo "                 bench-summary, bench-hermes, bench-store, bench-reach, bench-economics,"
 	@echo "                 bench-peers, bench-frameworks, bench-gateway)"
@@ -49,6 +50,10 @@ test: .venv/ready lint types contracts
 
 test-full: .venv/local-model .venv/browser .venv/terminal lint types contracts
 	TESTS_NEED_BROWSER=1 TESTS_NEED_TMUX=1 TESTS_EXAMPLES=random $(PYTEST)
+
+# The built wheel alone, in an environment of its own: what a user gets from `pip install lowwater`.
+test-wheel: .venv/ready
+	$(PYTEST) tests/test_wheel.py
 
 lint: .venv/ready
 	$(BIN)/ruff format --check .

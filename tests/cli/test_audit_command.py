@@ -172,53 +172,6 @@ def test_the_second_run_reads_nothing_again_and_says_the_same(logs):
     assert told(logs, "--no-cache")["files_from_cache"] == 0
 
 
-_WITHOUT_NUMPY = """
-import sys
-from importlib.abc import MetaPathFinder
-
-class Absent(MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "numpy":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, Absent())
-"""
-
-
-def _in_a_process(logs: Path, *args: str, without_numpy: bool) -> str:
-    """Run the command in a process of its own, as installed with or without the extra, on one cache for both."""
-    code = f"{_WITHOUT_NUMPY if without_numpy else ''}\nfrom lowwater.cli import main\nmain()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "audit", str(logs), *args],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env=os.environ | {"XDG_CACHE_HOME": str(logs.parent / "cache"), "COLUMNS": "80", "TZ": "UTC"},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_what_is_missing_without_numpy_is_said_and_not_kept_for_later(logs, tmp_path):
-    page = tmp_path / "audit.html"
-    lacking = " ".join(_in_a_process(logs, "--html", str(page), without_numpy=True).split())
-    assert "not estimated for any session" in lacking
-    assert "numpy is not installed" in lacking
-    assert "pip install 'lowwater[replay]'" in lacking
-    assert "numpy is not installed" in page.read_text()
-    told_without = json.loads(_in_a_process(logs, "--json", without_numpy=True))
-    assert told_without["possible"] is None
-    assert told_without["not_estimated"] == {"numpy": 4}
-    assert told_without["files_from_cache"] == 4
-    installed = json.loads(_in_a_process(logs, "--json", without_numpy=False))
-    assert installed["files_from_cache"] == 0
-    assert installed["not_estimated"] == {}
-    fresh = json.loads(_in_a_process(logs, "--json", "--no-cache", without_numpy=False))
-    assert installed == fresh
-    assert fresh["possible"]["sessions"] == 4
-
-
 def test_since_leaves_earlier_days_out(logs):
     said = told(logs, "--since", "2026-02-11")
     assert [line["name"] for line in said["days"]] == ["2026-02-11", "2026-02-12"]
@@ -331,7 +284,7 @@ def test_an_interrupt_shows_what_was_read_and_the_next_run_goes_on(logs):
     assert told(logs)["files_from_cache"] == 2
 
 
-def test_the_command_starts_without_numpy():
+def test_the_command_starts_without_loading_numpy():
     code = "import sys, lowwater.cli.audit; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

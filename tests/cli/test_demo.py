@@ -1,18 +1,12 @@
 """`lowwater demo` shows a session filling up, warnings, compactions, what they bought, a recall and a rewind."""
 
-import io
 import json
 import re
-import sys
 from time import process_time
 
-import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 from lowwater.cli.app import app
-from lowwater.cli.demo import print_hindsight
-from lowwater.logs.demo_session import demo_session
 
 
 def test_the_demo_shows_everything_without_key_or_network_in_under_twenty_seconds() -> None:
@@ -35,13 +29,6 @@ def test_the_demo_shows_everything_without_key_or_network_in_under_twenty_second
         assert word in shown.output
     answer = shown.output.partition("\nrecall\n")[2].partition("\nrewind\n")[0]
     assert re.search(r"FAILED|FAIL|Error", answer.partition(":\n")[2])
-
-
-def test_what_the_bill_needs_is_named_with_its_brackets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "lowwater.lab.replay.session", None)
-    console = Console(record=True, width=120, file=io.StringIO())
-    print_hindsight(console, demo_session(turns=5).recording)
-    assert "pip install 'lowwater[replay]'" in console.export_text()
 
 
 def test_the_demo_in_figures() -> None:

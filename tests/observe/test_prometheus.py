@@ -110,9 +110,3 @@ def test_two_sinks_count_for_themselves() -> None:
     send_event([one], "s", EVENT)
     assert any(name == "lowwater_compactions_total" for name, _ in read(one))
     assert not any(name == "lowwater_compactions_total" for name, _ in read(other))
-
-
-def test_without_the_package_it_says_which_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    with pytest.raises(BadSetting, match=r"pip install 'lowwater\[prometheus\]'"):
-        PrometheusSink()

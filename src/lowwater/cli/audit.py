@@ -254,9 +254,7 @@ def report_page(report: AuditReport, *, by: GroupBy, width: int, interrupted: bo
         yield from _estimate(report.possible, width)
     elif report.sessions:
         yield _title("what compaction could do")
-        yield Text(
-            estimate_gaps(report), style="yellow" if "numpy" in report.not_estimated else "bright_black"
-        )
+        yield Text(estimate_gaps(report), style="bright_black")
     yield from _remarks(report)
 
 

@@ -490,11 +490,7 @@ def input_lines(chat: Chat, *, history: Path, status: Callable[[int], Text]) -> 
     if not is_terminal() or os.environ.get("TERM", "dumb") == "dumb":
         yield from _plain_lines(echoes=not sys.stdin.isatty())
         return
-    try:
-        edited = _prompt_session(chat, history, status)
-    except ImportError:
-        yield from _simple_lines(status)
-        return
+    edited = _prompt_session(chat, history, status)
     while True:
         try:
             yield edited.prompt(_PROMPT)
@@ -512,21 +508,8 @@ def _plain_lines(*, echoes: bool) -> Iterator[str]:
         yield line
 
 
-def _simple_lines(status: Callable[[int], Text]) -> Iterator[str]:
-    """Yield lines of a terminal without prompt_toolkit (the extra `chat`): the status line is printed above the prompt."""
-    console = Console(highlight=False)
-    while True:
-        console.print(status(console.width))
-        try:
-            yield input(_PROMPT)
-        except KeyboardInterrupt:
-            sys.stdout.write("\nCtrl-D leaves.\n")
-        except EOFError:
-            return
-
-
 def _prompt_session(chat: Chat, history: Path, status: Callable[[int], Text]) -> "PromptSession[str]":
-    from prompt_toolkit import PromptSession  # noqa: PLC0415  # the extra `chat`
+    from prompt_toolkit import PromptSession  # noqa: PLC0415 - takes a while to load
     from prompt_toolkit.completion import CompleteEvent, Completer, Completion  # noqa: PLC0415
     from prompt_toolkit.document import Document  # noqa: PLC0415
     from prompt_toolkit.formatted_text import ANSI  # noqa: PLC0415

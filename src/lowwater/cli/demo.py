@@ -195,13 +195,10 @@ def _demo_turns(recorded: DemoSession) -> Iterator[DemoTurn]:
 
 
 def print_hindsight(console: Console, recording: Recording) -> None:
-    """Print the cost of the session under a few policies and the optimum; without numpy, a hint."""
+    """Print the cost of the session under a few policies and the optimum."""
     console.print(Text("\nwith hindsight", style="bold"))
-    try:
-        from lowwater.lab.replay.session import bill_of  # noqa: PLC0415  # numpy is an extra
-    except ImportError:
-        console.print(Text("  The cheapest schedule possible needs numpy: pip install 'lowwater[replay]'."))
-        return
+    from lowwater.lab.replay.session import bill_of  # noqa: PLC0415 - numpy takes a while to load
+
     console.print(
         "  The same session in numbers under four policies, and the cheapest schedule there was, rework paid for:"
     )

@@ -159,11 +159,9 @@ def announcement(options: GatewayOptions) -> str:
 
 def _run_client(command: list[str], options: GatewayOptions, store: Store) -> int:
     """Run the client with a gateway in front of it and return its exit code; Ctrl-C goes to the client alone."""
-    try:
-        from lowwater.gateway.app import Gateway  # noqa: PLC0415  # an optional package
-        from lowwater.gateway.server import served  # noqa: PLC0415
-    except ImportError as error:
-        raise _gateway_extra_missing(error) from None
+    from lowwater.gateway.app import Gateway  # noqa: PLC0415 - servers take a while to load
+    from lowwater.gateway.server import served  # noqa: PLC0415
+
     logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
     with served(Gateway(options, store)) as url:
         client = started(command, f"{url}/{options.capability}", os.environ)
@@ -341,11 +339,9 @@ def _access_keys() -> tuple[str, ...]:
 
 def run_gateway(options: GatewayOptions, store: str, *, host: str, port: int) -> None:
     """Serve until a signal stops it; on a terminal, print the bill then."""
-    try:
-        from lowwater.gateway.app import Gateway  # noqa: PLC0415  # an optional package
-        from lowwater.gateway.server import serve as serve_until_signal  # noqa: PLC0415
-    except ImportError as error:
-        raise _gateway_extra_missing(error) from None
+    from lowwater.gateway.app import Gateway  # noqa: PLC0415 - servers take a while to load
+    from lowwater.gateway.server import serve as serve_until_signal  # noqa: PLC0415
+
     began = time.time()
     place = store or (_SHADOW_STORE if options.shadow else "")
     with opened_store(place, redact=options.settings.privacy.redact, creates=True) as opened:
@@ -430,10 +426,6 @@ def _sources(source: str, tenant: str, project: Path | None) -> tuple[str, ...]:
 
 def _open_by_name(store: Store, name: str) -> Session:
     return open_kept(store, find_session(store, name))
-
-
-def _gateway_extra_missing(error: ImportError) -> BadSetting:
-    return BadSetting(f"the gateway needs the package {error.name}: pip install 'lowwater[gateway]'")
 
 
 def print_bill(store: Store, *, since: float, nothing: str, json: bool = False, shadow: bool = False) -> None:

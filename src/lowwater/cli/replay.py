@@ -5,8 +5,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from lowwater.errors import BadInput
-
 Where = Literal["local", "ray"]
 
 
@@ -87,12 +85,8 @@ def replay(
     lowwater replay ~/.claude/projects --html replay.html --configuration keyless
     lowwater replay sessions/ --engine ray --address auto --parquet tables/
     """
-    try:
-        from lowwater.cli.replay_run import Wanted, replay_all  # noqa: PLC0415 (needs the extra `replay`)
-    except ModuleNotFoundError as error:
-        if error.name != "numpy":
-            raise
-        raise BadInput("replaying needs numpy: install lowwater[replay]") from None
+    from lowwater.cli.replay_run import Wanted, replay_all  # noqa: PLC0415 - numpy takes a while to load
+
     replay_all(
         Wanted(
             paths=tuple(paths),

@@ -1,4 +1,4 @@
-"""Runs `lowwater replay`: reads sessions, replays them with a progress bar, and prints the report. Needs numpy."""
+"""Runs `lowwater replay`: reads sessions, replays them with a progress bar, and prints the report."""
 
 import sys
 from collections import Counter

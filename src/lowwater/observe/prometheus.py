@@ -1,10 +1,9 @@
-"""Events and turns as metrics in Prometheus' text format (the extra `prometheus`)."""
+"""Events and turns as metrics in Prometheus' text format."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lowwater.core.events import Event, TurnRecord
-from lowwater.errors import BadSetting
 from lowwater.observe.measures import MEASURES, Labels, Measure, Measured, measured_event, measured_turn
 
 if TYPE_CHECKING:
@@ -18,12 +17,8 @@ class PrometheusSink:
     """Counts events and turns in a registry of its own; numbers and names only, never contents or sessions."""
 
     def __init__(self) -> None:
-        try:
-            from prometheus_client import CollectorRegistry  # noqa: PLC0415  # an optional package
-        except ImportError:
-            raise BadSetting(
-                "Prometheus text needs the package prometheus-client: pip install 'lowwater[prometheus]'"
-            ) from None
+        from prometheus_client import CollectorRegistry  # noqa: PLC0415 - takes a while to load
+
         self.registry = CollectorRegistry()
         """Public, so that a program can add metrics of its own."""
         self._labels = Labels()

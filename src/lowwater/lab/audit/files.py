@@ -17,7 +17,7 @@ import lowwater
 from lowwater.errors import BadInput, LowwaterError, defect
 from lowwater.lab.audit.calls import AuditedCall, ModelPrices, audited_calls
 from lowwater.lab.audit.findings import AuditedSession, DayOf
-from lowwater.lab.audit.session import audit_session, numpy_version
+from lowwater.lab.audit.session import audit_session
 from lowwater.logs.files import RecordedFile
 from lowwater.logs.importers import Progress, Skipped, files_in, recordings
 from lowwater.logs.recording import Recording
@@ -231,7 +231,7 @@ def reader_version() -> str:
     digest = blake2b(digest_size=16)
     for path in sources:
         _add(digest, str(path.relative_to(package)).encode(), path.read_bytes())
-    _add(digest, version("genai-prices").encode(), version("msgspec").encode(), numpy_version().encode())
+    _add(digest, version("genai-prices").encode(), version("msgspec").encode(), version("numpy").encode())
     return digest.hexdigest()
 
 

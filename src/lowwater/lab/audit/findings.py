@@ -16,8 +16,8 @@ Cause = Literal[
     "boundary",
     "evicted",
 ]
-NotEstimated = Literal["numpy", "no_prices", "no_sizes", "copied", "too_large", "cut"]
-"""Why there is no estimate for other schedules: numpy is not installed; no price or no prompt size is known; the session continues
+NotEstimated = Literal["no_prices", "no_sizes", "copied", "too_large", "cut"]
+"""Why there is no estimate for other schedules: no price or no prompt size is known; the session continues
 another one, with which it was counted; no schedule fits it into the window; `--since` left out some of its days."""
 DayOf = Callable[[float], str]
 """Returns the day of a timestamp, as YYYY-MM-DD."""

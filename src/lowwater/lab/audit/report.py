@@ -27,7 +27,6 @@ from lowwater.lab.audit.findings import (
 )
 
 _WHY_NOT: dict[NotEstimated, str] = {
-    "numpy": "numpy is not installed",
     "no_prices": "no price is known",
     "no_sizes": "no prompt's size was recorded",
     "copied": "they go on from another, with which that is told",
@@ -137,8 +136,7 @@ def estimate_gaps(report: AuditReport) -> str:
         return ""
     said = ", ".join(f"{why} ({count:,})" if len(missing) > 1 else why for count, why in _counts(missing))
     whom = "any session" if report.possible is None else counted(sum(missing.values()), "session")
-    install = " Install it with: pip install 'lowwater[replay]'." if "numpy" in missing else ""
-    return f"What compaction could do is not estimated for {whom}: {said}.{install}"
+    return f"What compaction could do is not estimated for {whom}: {said}."
 
 
 def _counts(missing: Mapping[NotEstimated, int]) -> list[tuple[int, str]]:

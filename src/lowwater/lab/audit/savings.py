@@ -1,4 +1,4 @@
-"""Estimates what a session would have cost without compaction and with rent-or-buy. Needs numpy.
+"""Estimates what a session would have cost without compaction and with rent-or-buy.
 
 Both schedules and the client's own are played on the session's course (`lab.course`) at its own prices. Only the differences
 are reported, so that the errors of the model affect all of them alike.

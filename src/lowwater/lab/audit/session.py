@@ -1,7 +1,6 @@
 """Audits one recorded session."""
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -179,16 +178,6 @@ class _Estimate(Struct, frozen=True, kw_only=True):
     why_not: NotEstimated | None = None
 
 
-@lru_cache(maxsize=1)
-def numpy_version() -> str:
-    """Return the version of numpy, which estimates need; empty if it cannot be imported."""
-    try:
-        import numpy as np  # noqa: PLC0415 - an extra
-    except ImportError:
-        return ""
-    return np.__version__
-
-
 def _estimate(sizes: Sizes, calls: Sequence[AuditedCall], natives: tuple[Native, ...]) -> _Estimate:
     """Return the possible saving, and the client's compactions compared with rent-or-buy; or why there is no estimate.
 
@@ -196,9 +185,11 @@ def _estimate(sizes: Sizes, calls: Sequence[AuditedCall], natives: tuple[Native,
     """
     if not sizes.course.turns:
         return _Estimate(natives=natives, why_not="no_sizes")
-    if not numpy_version():
-        return _Estimate(natives=natives, why_not="numpy")
-    from lowwater.lab.audit.savings import calls_earlier, recorded_sheet, saving_of  # noqa: PLC0415 - needs numpy
+    from lowwater.lab.audit.savings import (  # noqa: PLC0415 - numpy takes a while to load
+        calls_earlier,
+        recorded_sheet,
+        saving_of,
+    )
 
     sheet = recorded_sheet(calls)
     if sheet is None:

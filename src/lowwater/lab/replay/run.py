@@ -287,7 +287,7 @@ def _result(reference: "ObjectRef[SessionResult]") -> SessionResult:
     except RayError as error:
         if missing := _MISSING_PACKAGE.search(str(error)):
             raise BadSetting(
-                f"a machine of the Ray cluster has no {missing[1]}: install lowwater[replay,ray] there"
+                f"a machine of the Ray cluster has no {missing[1]}: install lowwater[ray] there"
             ) from None
         if isinstance(error, RayTaskError) and isinstance(error.cause, Exception):
             raise error.cause from None
