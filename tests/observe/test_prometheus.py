@@ -1,12 +1,10 @@
 """Prometheus text, read back by the official parser."""
 
-import sys
 
 import pytest
 from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
-from lowwater.errors import BadSetting
 from lowwater.observe.measures import MOST_VALUES, OTHER
 from lowwater.observe.prometheus import PrometheusSink
 from lowwater.observe.sinks import send_event
