@@ -6,7 +6,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal --durations=10
 .PHONY: help demo test test-full test-wheel lint types contracts bench bench-counting bench-recall bench-summary bench-hermes bench-store bench-reach bench-economics bench-peers bench-frameworks bench-gateway docs picture fix lock clean
 
 help:
-	@echo "make demo        a long recorded session and what fills its window (no key, no network)"
+	@echo "make demo        a long session untouched and with Lowwater, side by side (no key, no network)"
 	@echo "make test        formatter, linter, types, import contracts, tests"
 	@echo "make test-full   the same with everything that takes longer"
 	@echo "make test-wheel  the built wheel in a new environment"

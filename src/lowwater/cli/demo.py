@@ -1,4 +1,4 @@
-"""`lowwater demo`: plays a long session, compacted live, then shows what that saved, a recall and a rewind."""
+"""`lowwater demo`: a session untouched and with Lowwater side by side, then a recall and an undo; `--long` has every compaction."""
 
 import re
 import sys
@@ -43,13 +43,16 @@ _INSTRUCTION = 400
 _LIFETIME = 300.0
 """The lifetime of the provider's cache, in seconds."""
 _OURS, _LEAST = "rent-or-buy", "optimum"
-_BAR = 50
-_WATCHED_SECONDS = 8.0
+_BAR, _RACE_BAR = 50, 36
+_RACE_SECONDS, _WATCHED_SECONDS = 14.0, 8.0
+"""How long a person watches the race, and the long version, beside the time that the computation takes."""
+_MILESTONES = 4
+"""In how many places the race is printed where it cannot be watched."""
 _COLOURS = {"info": "green", "notice": "yellow", "warning": "yellow", "critical": "red"}
 _HANDLE = re.compile(r"lw:\d+")
 _SEARCH = "FAILED test"
 _FAILURE = re.compile(r"\bFAILED\b|\bFAIL\b|✕|\b\w*Error\b")
-_LOOKED_AT = 20
+_LOOKED_AT, _LINE = 20, 76
 _OUR_POLICY = "rent-or-buy"
 _CEILING = 60_000
 _FIXED = "runway"
@@ -65,6 +68,9 @@ class Frame(Struct, frozen=True, kw_only=True):
     """What the prompt would be if nothing had ever been compacted."""
     event: Compaction | None
     warnings: tuple[UsageWarning, ...]
+    cost: int | None = None
+    untouched_cost: int | None = None
+    """What the session has cost so far, and what it would have cost untouched, in nano-dollars."""
 
 
 class DemoTurn(Struct, frozen=True, kw_only=True):
@@ -176,6 +182,8 @@ def play_frames(
             untouched=untouched,
             event=None if event is known else event,
             warnings=take_warnings(),
+            cost=watched.session.status().totals.cost,
+            untouched_cost=others[-1].session.status().totals.cost,
         )
 
 
@@ -219,24 +227,136 @@ def print_hindsight(console: Console, recording: Recording) -> None:
 
 
 def demo(
+    long: Annotated[
+        bool, typer.Option("--long", help="Every compaction, the bill beside other policies, the optimum.")
+    ] = False,
     fast: Annotated[bool, typer.Option("--fast", help="Do not slow down for watching.")] = False,
     policy: Annotated[str, typer.Option(metavar="NAME", help="The policy that decides.")] = "rent-or-buy",
     json: Annotated[bool, typer.Option("--json", help="Print only the figures, as JSON.")] = False,
 ) -> None:
-    """Watch a long coding session being compacted, without a key.
+    """Watch a long coding session with and without Lowwater, without a key.
 
-    A generated agent session of several hundred turns outgrows its window.
-    You see it fill up, the warnings, each compaction with its reason, what it
-    saved, the bill, and the cheapest schedule in hindsight; then an elided
-    result is recalled and a compaction is undone. Calls are billed by the
-    provider's cache rules, at the recorded times. Summaries are extracted
+    A generated agent session of several hundred calls is played twice, as it
+    is and with Lowwater, and the bills race. Then a result that the model no
+    longer sees is recalled, and a compaction is undone. Calls are billed by
+    the provider's cache rules, at the recorded times. Summaries are extracted
     without a model, but billed as if a model had written them.
 
     lowwater demo
-    lowwater demo --fast --policy runway
+    lowwater demo --long --fast --policy runway
     """
     console = Console(highlight=False, quiet=json)
     recorded = demo_session()
+    show = _show_all if long or json else _race
+    show(console, recorded, policy, slow=not fast and not json and sys.stdout.isatty(), json=json)
+
+
+def _race(console: Console, recorded: DemoSession, policy: str, *, slow: bool, json: bool) -> None:  # noqa: ARG001 - as _show_all
+    model = recorded.recording.model
+    watched, untouched = start_run(model, policy), start_run(model, policy, compacts=False)
+    session = watched.session
+    calls = _calls_in(recorded)
+    status = session.status()
+    console.print(
+        Text(f"A coding agent's {calls} calls on {model}, untouched and with Lowwater.", style="bold")
+    )
+    console.print(f"The window of {status.context:,} tokens is as long as a whole bar.\n")
+    frames: list[Frame] = []
+    pause = _RACE_SECONDS / calls if slow else 0.0
+    with Live(console=console, refresh_per_second=20, transient=True) as live:
+        for frame in play_frames(recorded, watched, (untouched,), tuple):
+            frames.append(frame)
+            if console.is_terminal:
+                live.update(_racing_bars(frame, calls, status.context))
+            elif frame.turn * _MILESTONES % calls < _MILESTONES and frame.turn < calls:
+                console.print(_racing_bars(frame, calls, status.context), end="\n\n")
+            time.sleep(pause)
+    console.print(_racing_bars(frames[-1], calls, status.context))
+    _print_outcome(console, frames, watched)
+    _print_way_back(console, session)
+    console.print(Text("\nNow yours, on the logs that your agents have kept; nothing leaves this machine:"))
+    console.print(Text("  lowwater audit", style="bold cyan"))
+
+
+def _racing_bars(frame: Frame, calls: int, context: int) -> Text:
+    def row(label: str, tokens: int, cost: int | None, colour: str) -> Text:
+        paid = "" if cost is None else f"{money(cost, 'usd'):>10}"
+        return Text(label) + _cells(tokens, context, colour, _RACE_BAR) + Text(f"{tokens:>8,} tokens{paid}")
+
+    beyond = " · untouched it no longer fits the window" if frame.untouched > context else ""
+    return Text("\n").join(
+        [
+            Text(f"call {frame.turn} of {calls}{beyond}", style="bright_black"),
+            row("untouched     ", frame.untouched, frame.untouched_cost, "yellow"),
+            row("with Lowwater ", frame.prompt, frame.cost, "green"),
+        ]
+    )
+
+
+def _print_outcome(console: Console, frames: list[Frame], watched: DemoRun) -> None:
+    last, status = frames[-1], watched.session.status()
+    beyond = next((frame.turn for frame in frames if frame.untouched > status.wall), None)
+    console.print()
+    if last.cost is not None and last.untouched_cost:
+        saved = last.untouched_cost - last.cost
+        console.print(
+            Text(
+                f"{money(saved, 'usd')} saved, {saved / last.untouched_cost:.0%} of the bill.",
+                style="bold green",
+            )
+        )
+    if beyond is not None:
+        console.print(f"From call {beyond} on the untouched session would not have been accepted at all.")
+    named = f"{watched.in_view / max(1, watched.named):.0%}"
+    console.print(
+        f"{status.compaction_count} compactions. Of the names that the agent used again, {named} were still in view; "
+        f"everything else is in the ledger, all {status.history:,} messages."
+    )
+    first = next((frame for frame in frames if frame.event), None)
+    if first is not None and first.event is not None:
+        console.print(Text(f"\nwhy, at call {first.turn}", style="bold"))
+        console.print(Padding(Text(reason_sentence(first.event.because)), (0, 0, 0, 2)))
+
+
+def _print_way_back(console: Console, session: Session) -> None:
+    found, line = _failure_out_of_view(session)
+    console.print(Text("\nrecall", style="bold"))
+    console.print(
+        f"  “{_SEARCH}” finds {found.handle}, which the model no longer sees ({found.tokens:,} tokens):"
+    )
+    console.print(Text(f"  {line[:_LINE]}", style="cyan"))
+    points = [point for point in session.checkpoints() if point.name.startswith("before-compaction")]
+    if not points:
+        return
+    before = session.status().messages
+    session.rewind(points[-1].name)
+    undone = session.status().messages
+    session.rewind("before-rewind-1")
+    console.print(Text("\nundo", style="bold"))
+    console.print(
+        f"  The last compaction undone: {undone:,} messages in view, not {before:,}. And back: {session.status().messages:,}."
+    )
+
+
+def _failure_out_of_view(session: Session) -> tuple[Recalled, str]:
+    """Return what a search finds, and its line: the oldest that the view does not show, if there is one."""
+    shown = str(session.view())
+    answers = [
+        (each, line.strip())
+        for each in session.recall(_SEARCH, limit=_LOOKED_AT)
+        for line in each.text.splitlines()
+        if _FAILURE.search(line)
+    ]
+    out_of_view = [pair for pair in answers if pair[1] not in shown] or answers
+    failed = [pair for pair in out_of_view if pair[1].startswith("FAIL")] or out_of_view
+    return min(failed, key=lambda pair: int(pair[0].handle.removeprefix("lw:")))
+
+
+def _calls_in(recorded: DemoSession) -> int:
+    return sum(each.message.role == "assistant" for each in recorded.recording.messages)
+
+
+def _show_all(console: Console, recorded: DemoSession, policy: str, *, slow: bool, json: bool) -> None:
     model = recorded.recording.model
     warned: list[UsageWarning] = []
     watched = start_run(
@@ -244,7 +364,7 @@ def demo(
     )
     fixed, untouched = start_run(model, _FIXED), start_run(model, policy, compacts=False)
     session = watched.session
-    turns = sum(each.message.role == "assistant" for each in recorded.recording.messages)
+    turns = _calls_in(recorded)
     console.print(Text(f"A coding agent at work: {turns} turns on {model}, policy {policy}.", style="bold"))
     if policy == _OUR_POLICY:
         console.print(f"Its user wants no more than {_CEILING:,} tokens in view (max_view_tokens).")
@@ -255,7 +375,7 @@ def demo(
         warned.clear()
         return due
 
-    pause = 0.0 if fast or json or not sys.stdout.isatty() else _WATCHED_SECONDS / turns
+    pause = _WATCHED_SECONDS / turns if slow else 0.0
     context = session.status().context
     frames: list[Frame] = []
     with Live(console=console, refresh_per_second=20, transient=True) as live:
@@ -320,14 +440,15 @@ def _bars(frame: Frame, context: int) -> Text:
 
 
 def _bar(label: str, tokens: int, context: int, colour: str) -> Text:
-    cells = min(_BAR, round(_BAR * tokens / context))
     over = "  over the window" if tokens > context else ""
-    return (
-        Text(f"{label} ")
-        + Text("█" * cells, style="red" if over else colour)
-        + Text("░" * (_BAR - cells), style="bright_black")
-        + Text(f" {tokens:>8,}{over}")
-    )
+    return Text(f"{label} ") + _cells(tokens, context, colour, _BAR) + Text(f" {tokens:>8,}{over}")
+
+
+def _cells(tokens: int, context: int, colour: str, width: int) -> Text:
+    """Return a bar for a share of the window; it is red above all of it."""
+    filled = min(width, round(width * tokens / context))
+    style = "red" if tokens > context else colour
+    return Text("█" * filled, style=style) + Text("░" * (width - filled), style="bright_black")
 
 
 def _print_savings(console: Console, frames: list[Frame], session: Session) -> None:
