@@ -98,9 +98,9 @@ fix: .venv/ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The picture of `lowwater chat` in the docs, taken in a real terminal.
+# The pictures of the demo and the chat in README and docs, taken in a real terminal.
 picture: .venv/terminal
-	$(BIN)/python -m tools.chat_picture
+	$(BIN)/python -m tools.pictures
 
 # Pin what was tested: run it after changing a dependency.
 lock: .venv/ready
