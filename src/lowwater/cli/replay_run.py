@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Literal
 
-import msgspec
 from msgspec import Struct
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn
@@ -249,7 +248,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     workers: int | None = None
     engine: Literal["local", "ray"] = "local"
     address: str = ""
-    json: Path | None = None
+    json: bool = False
     html: Path | None = None
     parquet: Path | None = None
 
@@ -271,7 +270,10 @@ def replay_all(wanted: Wanted) -> None:
             say(f"wrote tables to {on_one_line(str(wanted.parquet), 200)}")
     if wanted.html is not None:
         write_page(wanted.html, replay_page(report, timelines=timelines.chosen()).encode())
-    _show(report, wanted)
+    if wanted.json:
+        print_json(report_json(report))
+    else:
+        print_page(page(report, width=page_width()))
     if interrupted:
         raise SystemExit(INTERRUPTED)
 
@@ -379,15 +381,6 @@ def _results(
         engine=engine,
         folder=RunFolder(wanted.run) if wanted.run else None,
     )
-
-
-def _show(report: ReplayReport, wanted: Wanted) -> None:
-    if wanted.json == Path("-"):
-        print_json(report_json(report))
-        return
-    if wanted.json is not None:
-        write_page(wanted.json, msgspec.json.format(msgspec.json.encode(report_json(report)), indent=2))
-    print_page(page(report, width=page_width()))
 
 
 def _nothing(report: ReplayReport) -> str:
