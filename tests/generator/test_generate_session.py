@@ -1,15 +1,21 @@
-import os
-import subprocess
-import sys
+"""Generated sessions: always the same for a seed, as long as asked for, legal, and with a ground truth for recall."""
+
+import itertools
+import re
 from hashlib import sha256
 from typing import get_args
 
+import msgspec
 import pytest
 
+from lowwater.core.formats.codec import decode_messages
+from lowwater.core.messages import Message, texts_of
 from lowwater.errors import BadSetting
-from tests.generated import Kind, Pauses, generate_session
-
-KINDS = get_args(Kind)
+from lowwater.testing.provider.anthropic import Signer
+from lowwater.testing.provider.anthropic import rules as anthropic_rules
+from lowwater.testing.provider.openai import rules as openai_rules
+from lowwater.testing.provider.prompt import ReceivedRequest, first_refusal
+from tests.generated import GeneratedSession, Kind, Pauses, generate_session
 
 # The first 16 digits of the SHA-256 of seed 7 in the canonical form: a change here changes every recorded figure.
 DIGESTS = {
@@ -19,84 +25,110 @@ DIGESTS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_seed_gives_the_bytes_it_always_gave(kind: Kind) -> None:
-    session = generate_session(kind, seed=7, turns=120)
-    assert sha256(session.as_canonical_jsonl()).hexdigest()[:16] == DIGESTS[kind]
+@pytest.fixture(scope="module")
+def sessions() -> dict[Kind, GeneratedSession]:
+    return {kind: generate_session(kind, seed=7, turns=120) for kind in get_args(Kind)}
 
 
-def test_another_process_gives_the_same_bytes() -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "tests.generated",
-        "--kind",
-        "coding",
-        "--seed",
-        "7",
-        "--turns",
-        "120",
-    ]
-    made = subprocess.run(
-        command, capture_output=True, check=True, env={**os.environ, "PYTHONHASHSEED": "4242"}
+@pytest.fixture(params=get_args(Kind))
+def session(sessions: dict[Kind, GeneratedSession], request: pytest.FixtureRequest) -> GeneratedSession:
+    return sessions[request.param]
+
+
+def text_of(message: Message) -> str:
+    return "\n".join(texts_of(message))
+
+
+def incoming(body: dict[str, object], headers: dict[str, str]) -> ReceivedRequest:
+    return ReceivedRequest(
+        headers=headers, size=1, body=body, context_length=10_000_000, count=lambda text: len(text) // 4
     )
-    assert sha256(made.stdout).hexdigest()[:16] == DIGESTS["coding"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_session_ends_with_an_answer_after_that_many_calls(kind: Kind) -> None:
-    for turns in (1, 2, 3, 17, 60):
-        session = generate_session(kind, seed=5, turns=turns)
-        assert len(session.usages) == turns
-        assert session.messages[0].role == "user"
-        assert session.messages[-1].role == "assistant"
-        assert not session.messages[-1].calls
+def test_a_seed_gives_the_bytes_it_always_gave(sessions: dict[Kind, GeneratedSession]) -> None:
+    digests = {kind: sha256(one.as_canonical_jsonl()).hexdigest()[:16] for kind, one in sessions.items()}
+    assert digests == DIGESTS
+    assert {len(one.usages) for one in sessions.values()} == {120}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_session_stops_at_the_wanted_size(kind: Kind) -> None:
-    session = generate_session(kind, seed=3, target_tokens=40_000)
-    last = session.usages[-1]
+def test_a_session_stops_at_the_wanted_size_or_number_of_calls() -> None:
+    last = generate_session("coding", seed=3, target_tokens=40_000).usages[-1]
     assert 40_000 <= last.prompt + last.output < 40_000 + 30_000
-    assert session.usages[-2].prompt < 40_000
-
-
-def test_of_two_limits_the_first_reached_counts() -> None:
     assert len(generate_session(seed=1, turns=10, target_tokens=10_000_000).usages) == 10
-    assert len(generate_session(seed=1, turns=10_000, target_tokens=20_000).usages) < 200
-
-
-@pytest.mark.parametrize("limit", [{"turns": 0}, {"turns": -3}, {"target_tokens": 0}], ids=str)
-def test_a_limit_that_makes_no_sense_is_refused(limit: dict[str, int]) -> None:
     with pytest.raises(BadSetting, match="at least 1"):
-        generate_session(seed=1, **limit)  # type: ignore[arg-type]  # the limits are all that is given
-
-
-def test_an_unknown_kind_is_refused_with_the_known_ones() -> None:
+        generate_session(seed=1, turns=0)
     with pytest.raises(BadSetting, match="coding, research, support"):
         generate_session("cooking", seed=1)  # type: ignore[arg-type]  # the point of the test
 
 
-def test_the_model_and_the_start_are_the_callers() -> None:
-    session = generate_session(seed=1, turns=2, model="gpt-6.1-sol", start=1_000_000.0)
-    assert session.model == "gpt-6.1-sol"
-    assert session.times[0] == 1_000_000.0
-
-
-def test_without_pauses_only_slow_tools_let_the_cache_expire() -> None:
-    session = generate_session(seed=2, turns=200, pauses=Pauses(coffee=0, overnight=0))
-    gaps = [after - before for before, after in zip(session.times, session.times[1:], strict=False)]
-    assert max(gaps) < 400
-
-
 def test_a_user_who_always_leaves_overnight_comes_back_the_next_day() -> None:
     session = generate_session("support", seed=2, turns=40, pauses=Pauses(coffee=0, overnight=1))
-    before_user = [
-        after - before
-        for before, after, message in zip(
-            session.times, session.times[1:], session.messages[1:], strict=False
-        )
-        if message.role == "user"
-    ]
+    times = zip(session.times, session.times[1:], session.messages[1:], strict=False)
+    before_user = [after - before for before, after, message in times if message.role == "user"]
     assert before_user
     assert min(before_user) >= 9 * 3600
+
+
+def test_both_apis_accept_what_is_sent_and_are_told_the_same(session: GeneratedSession) -> None:
+    # Signatures are made up, so the rules about thinking cannot hold.
+    rules = [rule for rule in anthropic_rules(Signer(b"key")) if not rule.__name__.startswith("thinking_")]
+    form, chat = session.as_anthropic(), session.as_openai_chat()
+    of_messages = {
+        "model": session.model,
+        "max_tokens": 1_000,
+        "system": msgspec.json.decode(form.system),
+        "tools": msgspec.json.decode(session.tools_json("anthropic")),
+        "messages": [msgspec.json.decode(raw) for raw in form.messages[:-1]],
+    }
+    of_chat = {
+        "model": session.model,
+        "tools": msgspec.json.decode(session.tools_json("openai_chat")),
+        "messages": [msgspec.json.decode(raw) for raw in chat[:-1]],
+    }
+    headers = {"x-api-key": "key", "anthropic-version": "2023-06-01"}
+    assert first_refusal(rules, incoming(of_messages, headers)) is None
+    assert first_refusal(openai_rules(), incoming(of_chat, {"authorization": "Bearer key"})) is None
+    said = [decode_messages(form.messages, "anthropic"), decode_messages(chat[1:], "openai_chat")]
+    for messages in said:
+        calls = [call for message in messages for call in message.calls]
+        assert calls == [call for message in session.messages for call in message.calls]
+
+
+def test_usage_follows_from_the_gaps(session: GeneratedSession) -> None:
+    """A request within five minutes of the previous one reads all of it from the cache, a later one nothing."""
+    assert list(session.times) == sorted(session.times)
+    answers = [at for at, message in enumerate(session.messages) if message.role == "assistant"]
+    requested = [session.times[at - 1] for at in answers]
+    previous = 0
+    for number, usage in enumerate(session.usages):
+        is_warm = number > 0 and requested[number] - requested[number - 1] <= 300
+        assert usage.cache_read == (previous if is_warm else 0)
+        assert usage.prompt > previous
+        previous = usage.cache_read + usage.cache_write
+
+
+def test_a_reference_stands_in_both_messages_and_nowhere_before(session: GeneratedSession) -> None:
+    texts = [text_of(message) for message in session.messages]
+    assert len(session.references) > 0.4 * len(session.usages)
+    for reference in session.references:
+        assert reference.text in texts[reference.seen]
+        assert reference.text in texts[reference.used]
+    for reference in session.references[:: max(1, len(session.references) // 40)]:
+        assert not any(reference.text in text for text in texts[: reference.seen])
+
+
+def test_failing_tests_pass_after_the_edit(sessions: dict[Kind, GeneratedSession]) -> None:
+    session = sessions["coding"]
+    ran = {
+        call.id
+        for message in session.messages
+        for call in message.calls
+        if re.search(r"pytest|jest|go test", call.arguments)
+    }
+    failing = [
+        re.search(r"FAIL|failed", result.text) is not None
+        for message in session.messages
+        for result in message.results
+        if result.call_id in ran
+    ]
+    assert any(before and not after for before, after in itertools.pairwise(failing))

@@ -66,6 +66,23 @@ def test_a_result_without_its_call_is_an_origin_all_the_same():
     assert (use.origin.number, use.origin.call.name) == (1, "")
 
 
+LISTING = "  1204→def one():\n  1205→    return 4821\n\nsrc/app.py:1311:4: too long\nsrc/app.py-1312-x = 0"
+
+
+def test_line_numbers_are_no_uses_and_values_are():
+    said_of_it = "Lines 1204 to 1205 return 4821, and 1311 and 1312 are too long."
+    assert kinds_of(said_of_it, from_result=LISTING) == [("number", "4821")]
+    assert ("number", "1205") in kinds_of(said_of_it, from_result=f"{LISTING}\n1205 of 1206 passed")
+
+
+def test_page_sizes_and_offsets_are_no_uses_and_other_arguments_are():
+    asked_for = '{"offset": 7001, "limit": 7002, "port": 7003, "command": "sed -n \'7004,7005p\' a; head -7006 b; kill 7007"}'
+    answer = said("", call("2", asked_for))
+    numbers = " ".join(f"value {number}," for number in range(7001, 7008))
+    uses = uses_of([said("", call("1")), answered("1", numbers), answer])
+    assert [use.text for use in uses] == ["7003", "7007"]
+
+
 def test_a_reference_counts_only_as_whole_words():
     assert find_words("1204", "51204 and 12045") == -1
     assert find_words("1204", "51204 and 1204") == 10

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import tempfile
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def make_home(told: Told, **compression: Any) -> Path:  # noqa: ANN401 - Hermes'
 
 def offer_tool() -> None:
     """Put the task's tool into Hermes' registry."""
-    from tools.registry import registry  # type: ignore[import-not-found]  # noqa: PLC0415 - Hermes' environment
+    registry = import_module("tools.registry").registry  # Hermes' own package `tools`, not ours
 
     def handle(arguments: dict[str, Any], **_: object) -> str:
         return log_of(arguments["service"], int(arguments["day"]))

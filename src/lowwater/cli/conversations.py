@@ -19,6 +19,7 @@ from lowwater.logs.recording_builder import is_empty
 from lowwater.session.factories import FORGETFUL
 from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
+from lowwater.session.reopen import DEFAULT_MODEL
 from lowwater.session.session import Session
 from lowwater.settings import Settings
 
@@ -28,7 +29,6 @@ FORMATS: dict[str, Format | None] = {
     "responses": "openai_responses",
     "anthropic": "anthropic",
 }
-DEFAULT_MODEL = "claude-opus-5-5"
 ASSUMED_MODEL = f"The file names no model: {DEFAULT_MODEL} is assumed, --model names another."
 
 

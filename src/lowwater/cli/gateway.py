@@ -24,7 +24,6 @@ from lowwater.cli.stored_sessions import (
     accounts_of,
     find_session,
     later_than,
-    open_kept,
     opened_store,
 )
 from lowwater.cli.tables import page_width
@@ -47,6 +46,7 @@ from lowwater.gateway.options import (
     source_of,
 )
 from lowwater.protocols import Store
+from lowwater.session.reopen import open_kept
 from lowwater.session.session import Session
 from lowwater.settings.resolve import Resolved
 

@@ -17,7 +17,6 @@ from lowwater.cli.stored_sessions import (
     command_line,
     complete_session,
     find_session,
-    open_kept,
     opened_store,
     print_command,
 )
@@ -40,6 +39,7 @@ from lowwater.core.wording import counted
 from lowwater.errors import BadInput, DamagedStore
 from lowwater.protocols import Store
 from lowwater.session.internals import internals
+from lowwater.session.reopen import open_kept
 from lowwater.session.session import Session
 
 _INDENT = (0, 0, 0, 4)

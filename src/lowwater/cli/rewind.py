@@ -15,7 +15,6 @@ from lowwater.cli.stored_sessions import (
     StoreAddress,
     command_line,
     find_session,
-    open_kept,
     opened_store,
     print_command,
 )
@@ -25,6 +24,7 @@ from lowwater.core.accounts.difference import Difference, difference
 from lowwater.core.entries import Rewound
 from lowwater.core.turns.rewind import Checkpoint
 from lowwater.session.internals import internals
+from lowwater.session.reopen import open_kept
 from lowwater.session.session import Session
 
 

@@ -21,7 +21,6 @@ from lowwater.cli.stored_sessions import (
     StoreAddress,
     accounts_of,
     later_than,
-    open_kept,
     opened_store,
     session_or_newest,
 )
@@ -66,6 +65,7 @@ from lowwater.core.wording import counted
 from lowwater.errors import BadInput
 from lowwater.protocols import Store
 from lowwater.session.internals import internals
+from lowwater.session.reopen import open_kept
 from lowwater.session.status import Status
 from lowwater.settings import Settings
 from lowwater.settings.resolve import Resolved

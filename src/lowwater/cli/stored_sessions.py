@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from lowwater.cli.command import say
-from lowwater.cli.conversations import DEFAULT_MODEL
 from lowwater.cli.tables import print_lines
 from lowwater.cli.wording import on_one_line, printable
 from lowwater.core.accounts.cadence import turns_before_events
@@ -19,11 +18,6 @@ from lowwater.core.stored import Account, Listed
 from lowwater.errors import BadInput, DamagedStore, LowwaterError
 from lowwater.protocols import Store
 from lowwater.session import factories
-from lowwater.session.internals import internals
-from lowwater.session.library import Lowwater
-from lowwater.session.plugins import is_policy
-from lowwater.session.session import Session
-from lowwater.settings import Settings
 
 StoreAddress = Annotated[
     str,
@@ -136,20 +130,6 @@ def session_or_newest(store: Store, name: str | None) -> Listed:
     """Return the session of this name, by default the one changed last; raise BadInput if there is none."""
     known = store.sessions()
     return known[0] if name is None and known else named(known, name or "")
-
-
-def open_kept(store: Store, listed: Listed, settings: Settings | None = None) -> Session:
-    """Open a stored session as it was left: with its last model, and with its policy unless the settings choose another."""
-    chosen, model = settings or Settings(), listed.model or DEFAULT_MODEL
-    session = Lowwater(model=model, store=store, summarizer=(), settings=chosen).session(
-        listed.name, as_left=True
-    )
-    left, is_set = internals(session).last_policy, chosen.compression.policy != Settings().compression.policy
-    if not left or is_set or left == chosen.compression.policy or not is_policy(left):
-        return session
-    return Lowwater(model=model, store=store, summarizer=(), settings=chosen, policy=left).session(
-        listed.name, as_left=True
-    )
 
 
 def accounts_of(store: Store, names: Sequence[str] | None = None) -> list[Account]:

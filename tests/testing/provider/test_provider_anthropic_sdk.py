@@ -132,18 +132,6 @@ def test_how_an_answer_ends(turn: Turn, answer: Any, reason: str, text: str) -> 
     assert (message.usage.input_tokens, message.usage.output_tokens) == (10, -(-len(text) // 4))
 
 
-def test_tokens_are_counted_without_using_up_the_script() -> None:
-    with (
-        Provider([Say("first")], count=lambda text: len(text.split())) as provider,
-        client_of(provider) as client,
-    ):
-        messages: Any = [{"role": "user", "content": "four words of text"}]
-        counted = client.messages.count_tokens(model="claude-opus-5-5", messages=messages)
-        answer: Any = client.messages.create(model="claude-opus-5-5", max_tokens=9, messages=messages)
-    assert counted.input_tokens == answer.usage.input_tokens == 4
-    assert answer.content[0].text == "first"
-
-
 def test_models_are_listed() -> None:
     with (
         Provider(context_lengths={"claude-opus-5-5": 1_000_000, "gpt-6": 400_000}) as provider,
@@ -171,22 +159,6 @@ def test_a_scripted_failure_raises_its_exception(turn: Turn, answer: Fail, error
         turn(provider, model="claude-opus-5-5", max_tokens=9, messages=[{"role": "user", "content": "x"}])
     said: Any = caught.value
     assert said.body["error"] == {"type": answer.type, "message": answer.message}
-
-
-@ALL_WAYS
-def test_a_broken_rule_raises_a_bad_request(turn: Turn) -> None:
-    call = {"type": "tool_use", "id": "toolu_1", "name": "bash", "input": {}}
-    messages = [
-        {"role": "user", "content": "x"},
-        {"role": "assistant", "content": [call]},
-        {"role": "user", "content": "y"},
-    ]
-    with (
-        Provider() as provider,
-        pytest.raises(anthropic.BadRequestError, match=r"messages\.1: `tool_use` ids were found without"),
-    ):
-        turn(provider, model="claude-opus-5-5", max_tokens=9, tools=TOOLS, messages=messages)
-    assert [refusal.rule for refusal in provider.refusals] == ["calls_answered"]
 
 
 def test_binding_controls_travel_with_the_beta_client() -> None:

@@ -46,106 +46,60 @@ def rewritten(draft: Any) -> None:
 
 
 BROKEN = [
-    pytest.param(
-        "thinking_config",
-        lambda r: r.put("thinking", {"type": "hard"}),
-        "thinking: Input tag found",
-        id="unknown type",
-    ),
-    pytest.param(
+    ("thinking_config", lambda r: r.put("thinking", {"type": "hard"}), "thinking: Input tag found"),
+    (
         "thinking_config",
         lambda r: r.put("thinking", {"type": "enabled", "budget_tokens": 500}),
         "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024",
-        id="small budget",
     ),
-    pytest.param(
+    (
         "thinking_config",
         lambda r: r.put("thinking", {"type": "enabled", "budget_tokens": 2_000}),
         "`max_tokens` must be greater than `thinking.budget_tokens`",
-        id="budget not below max_tokens",
     ),
-    pytest.param(
+    (
         "thinking_config",
         bound(lambda r: dropping(r, behaviour="ignore")),
         "thinking.adaptive.block_binding.prefix_mismatch_behavior: Input should be 'error' or 'drop_block'",
-        id="unknown behaviour",
     ),
-    pytest.param(
+    (
         "binding_controls_need_beta",
         bound(lambda r: dropping(r, beta="other-2026-01-01")),
         "thinking.adaptive.block_binding: Extra inputs are not permitted",
-        id="no beta header",
     ),
-    pytest.param(
+    (
         "thinking_leads_message",
         lambda r: (r.put("thinking", BUDGET), r.think("messages.1.content.1")),
         "messages.1.content.0: If an assistant message contains any thinking blocks, the first block must be",
-        id="text before thinking",
     ),
-    pytest.param(
-        "thinking_opens_tool_loop",
-        open_loop,
-        "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `text`.",
-        id="stripped from an open loop",
-    ),
-    pytest.param(
+    ("thinking_opens_tool_loop", open_loop, "messages.1.content.0.type: Expected `thinking` or"),
+    (
         "thinking_unmodified",
         lambda r: (r.put("messages", r.at("messages")[:3]), r.think(thinking="H")),
         "messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be",
-        id="shortened in the latest answer",
     ),
-    pytest.param(
-        "thinking_signed",
-        lambda r: r.think(thinking="H"),
-        "messages.1.content.0: Invalid `signature` in `thinking` block",
-        id="shortened in an earlier answer",
-    ),
-    pytest.param(
-        "thinking_signed",
-        lambda r: r.think(signature="bm90IG91cnM="),
-        "messages.1.content.0: Invalid `signature` in `thinking` block",
-        id="invented",
-    ),
-    pytest.param(
-        "thinking_signed", lambda r: r.think(signature=""), "Invalid `signature`", id="empty signature"
-    ),
-    pytest.param("thinking_signed", lambda r: r.think(signature="é"), "Invalid `signature`", id="not base64"),
-    pytest.param(
+    ("thinking_signed", lambda r: r.think(thinking="H"), "messages.1.content.0: Invalid `signature` in"),
+    ("thinking_signed", lambda r: r.think(signature="bm90IG91cnM="), "messages.1.content.0: Invalid"),
+    ("thinking_signed", lambda r: r.think(signature=""), "Invalid `signature`"),
+    ("thinking_signed", lambda r: r.think(signature="é"), "Invalid `signature`"),
+    (
         "thinking_signed",
         lambda r: r.think(signature=Signer(b"other").sign(r.body["model"], "Hm.", [])),
         "Invalid `signature` in `thinking` block",
-        id="signed with another key",
     ),
-    pytest.param(
+    (
         "thinking_signed",
         lambda r: r.insert("messages.1.content.0", {"type": "redacted_thinking", "data": "x"}),
         "messages.1.content.0: Invalid `signature` in `redacted_thinking` block",
-        id="redacted and invented",
     ),
-    pytest.param(
-        "thinking_bound",
-        bound(rewritten),
-        "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation.",
-        id="message before it changed",
-    ),
-    pytest.param(
-        "thinking_bound",
-        bound(lambda r: r.put("system", "Be very brief.")),
-        "The `system` prompt differs from the one this block was created with.",
-        id="system prompt changed",
-    ),
-    pytest.param(
+    ("thinking_bound", bound(rewritten), "messages.1.content.0: Invalid `signature` in `thinking` block."),
+    ("thinking_bound", bound(lambda r: r.put("system", "Be very brief.")), "The `system` prompt differs"),
+    (
         "thinking_bound",
         bound(lambda r: r.put("tools.0.description", "Runs a command.")),
         "The `tools` differ from those this block was created with.",
-        id="tools changed",
     ),
-    pytest.param(
-        "thinking_bound",
-        bound(rewritten, lambda r: dropping(r, kind="enabled")),
-        "The block is bound to a different conversation.",
-        id="dropping asked for without adaptive thinking",
-    ),
+    ("thinking_bound", bound(rewritten, lambda r: dropping(r, kind="enabled")), "The block is bound to a"),
 ]
 
 
@@ -189,11 +143,4 @@ def test_a_mismatched_block_is_dropped_when_asked_for(messages_draft: Any, send_
     bound(rewritten, dropping)(messages_draft)
     assert send_draft(messages_draft).body["input_transformations"] == [
         {"type": "thinking_dropped", "path": "messages.1.content.0", "reason": "prefix_binding_mismatch"}
-    ]
-
-
-def test_thinking_of_another_model_is_dropped_without_an_error(messages_draft: Any, send_draft: Any) -> None:
-    bound(rewritten, lambda r: r.put("model", "claude-fable-5-1"))(messages_draft)
-    assert send_draft(messages_draft).body["input_transformations"] == [
-        {"type": "thinking_dropped", "path": "messages.1.content.0", "reason": "model_binding_mismatch"}
     ]

@@ -72,24 +72,6 @@ def test_chat_reports_what_its_provider_reports(
     assert ("prompt_cache_hit_tokens" in second) == (model == "deepseek-v4-pro")
 
 
-def test_chat_reads_in_steps_of_128_until_gpt_5_5(chat_draft: Any, usage: Callable[[Any], Any]) -> None:
-    chat_draft.put("messages.1.content", LONG)
-    usage(chat_draft)
-    second = usage(chat_draft)
-    assert second["prompt_tokens_details"]["cached_tokens"] == second["prompt_tokens"] // 128 * 128
-
-
-def test_gpt_5_6_tells_what_it_writes(chat_draft: Any, usage: Callable[[Any], Any]) -> None:
-    chat_draft.put("model", "gpt-5.6-sol")
-    chat_draft.put("messages.1.content", LONG)
-    first = usage(chat_draft)
-    assert first["prompt_tokens_details"]["cache_write_tokens"] == first["prompt_tokens"]
-    chat_draft.body["messages"].append({"role": "assistant", "content": "yes."})
-    chat_draft.body["messages"].append({"role": "user", "content": "12345678"})
-    second = usage(chat_draft)["prompt_tokens_details"]
-    assert (second["cached_tokens"], second["cache_write_tokens"]) == (first["prompt_tokens"], 1 + 2)
-
-
 def test_a_breakpoint_survives_a_change_behind_it(chat_draft: Any, usage: Callable[[Any], Any]) -> None:
     part = {"type": "text", "text": LONG, "prompt_cache_breakpoint": {"mode": "explicit"}}
     chat_draft.put("model", "gpt-5.6-sol")
@@ -99,34 +81,12 @@ def test_a_breakpoint_survives_a_change_behind_it(chat_draft: Any, usage: Callab
     assert usage(chat_draft)["prompt_tokens_details"]["cached_tokens"] > 2_000
 
 
-def test_a_request_may_allow_explicit_breakpoints_only(chat_draft: Any, usage: Callable[[Any], Any]) -> None:
-    chat_draft.put("model", "gpt-5.6-sol")
-    chat_draft.put("messages.1.content", LONG)
-    chat_draft.put("prompt_cache_options", {"mode": "explicit"})
-    for _ in range(2):
-        details = usage(chat_draft)["prompt_tokens_details"]
-        assert (details["cached_tokens"], details["cache_write_tokens"]) == (0, 0)
-
-
 def test_claude_behind_a_router_is_cached_by_marks(chat_draft: Any, usage: Callable[[Any], Any]) -> None:
     chat_draft.put("model", "anthropic/claude-opus-5.5")
     part = {"type": "text", "text": LONG, "cache_control": {"type": "ephemeral"}}
     chat_draft.put("messages.1.content", [part])
     first, second = (usage(chat_draft)["prompt_tokens_details"] for _ in range(2))
     assert first["cache_write_tokens"] == second["cached_tokens"] > 2_000
-
-
-def test_deepseek_tells_hits_and_misses(chat_draft: Any, usage: Callable[[Any], Any]) -> None:
-    chat_draft.put("model", "deepseek-v4-pro")
-    first, second = usage(chat_draft), usage(chat_draft)
-    assert (first["prompt_cache_hit_tokens"], first["prompt_cache_miss_tokens"]) == (
-        0,
-        first["prompt_tokens"],
-    )
-    assert (second["prompt_cache_hit_tokens"], second["prompt_cache_miss_tokens"]) == (
-        second["prompt_tokens"],
-        0,
-    )
 
 
 @pytest.mark.parametrize(
@@ -169,34 +129,6 @@ def test_a_changed_tool_choice_keeps_only_what_stands_before_the_messages(
     assert got["cache_read_input_tokens"] + got["cache_creation_input_tokens"] == whole
 
 
-def test_models_do_not_share_a_cache(messages_draft: Any, usage: Callable[[Any], Any]) -> None:
-    messages_draft.put("system.0.text", LONG)
-    messages_draft.mark("system.0")
-    usage(messages_draft)
-    messages_draft.put("model", "claude-sonnet-4-6")
-    assert usage(messages_draft)["cache_read_input_tokens"] == 0
-
-
-def test_a_prompt_too_small_for_the_model_is_not_cached(
-    messages_draft: Any, usage: Callable[[Any], Any]
-) -> None:
-    messages_draft.mark("messages.2.content.2")
-    for _ in range(2):
-        got = usage(messages_draft)
-        assert (got["cache_read_input_tokens"], got["cache_creation_input_tokens"]) == (0, 0)
-
-
-@pytest.mark.parametrize(("gap", "warm"), [(300, True), (301, False)])
-def test_the_cache_ages_by_the_clock_it_is_given(
-    messages_draft: Any, usage: Callable[[Any], Any], clock: ScriptedClock, gap: float, warm: bool
-) -> None:
-    messages_draft.put("system.0.text", LONG)
-    messages_draft.mark("system.0")
-    usage(messages_draft)
-    clock.advance(gap)
-    assert (usage(messages_draft)["cache_read_input_tokens"] > 0) == warm
-
-
 def test_an_eviction_forgets_everything_once(
     messages_draft: Any, provider: Provider, usage: Callable[[Any], Any]
 ) -> None:
@@ -219,15 +151,6 @@ def test_a_call_that_strays_finds_nothing_and_leaves_nothing(
     messages_draft.mark("messages.4.content.0")
     strayed, back = usage(messages_draft), usage(messages_draft)
     assert (strayed["cache_read_input_tokens"], back["cache_read_input_tokens"]) == (0, before)
-
-
-def test_the_cache_may_be_named(chat_draft: Any, send: Any) -> None:
-    with Provider(caching="sglang") as provider:
-        first, second = (
-            send(provider, chat_draft.path, chat_draft.body, chat_draft.headers).body["usage"]
-            for _ in range(2)
-        )
-    assert second["prompt_tokens_details"]["cached_tokens"] == first["prompt_tokens"] - 1
 
 
 def test_a_cache_by_an_unknown_name_is_refused() -> None:

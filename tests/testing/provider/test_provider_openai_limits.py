@@ -17,75 +17,45 @@ def lifetime(draft: Any, ttl: str, model: str = "gpt-5.6-sol") -> None:
 
 
 BROKEN = [
-    pytest.param(
+    (
         "output_limit_positive",
         lambda r: r.put("max_completion_tokens", 0),
         "Invalid 'max_completion_tokens': integer below minimum value. Expected a value >= 1, but got 0 instead.",
         "integer_below_min_value",
-        id="no output",
     ),
-    pytest.param(
-        "output_limit_positive",
-        lambda r: r.put("max_tokens", "9"),
-        "Invalid type for 'max_tokens': expected an integer, but got a string instead.",
-        "invalid_type",
-        id="output limit a string",
-    ),
-    pytest.param(
+    ("output_limit_positive", lambda r: r.put("max_tokens", "9"), "Invalid type for", "invalid_type"),
+    (
         "stream_options_need_stream",
         lambda r: (r.put("stream", True), r.put("stream_options", True)),
         "Invalid type for 'stream_options': expected an object, but got a boolean instead.",
         "invalid_type",
-        id="stream options true",
     ),
-    pytest.param(
+    (
         "stream_options_need_stream",
         lambda r: r.put("stream_options", {"include_usage": True}),
         "The 'stream_options' parameter is only allowed when 'stream' is enabled.",
         None,
-        id="no stream",
     ),
-    pytest.param(
+    (
         "breakpoints_supported",
         lambda r: breakpoints(r, 1, "gpt-5.5"),
         "prompt_cache_breakpoint is not supported on this model",
         "invalid_parameter",
-        id="an older model",
     ),
-    pytest.param(
-        "at_most_four_breakpoints",
-        lambda r: breakpoints(r, 5),
-        "A maximum of 4",
-        "invalid_value",
-        id="five breakpoints",
-    ),
-    pytest.param(
-        "lifetime_sold",
-        lambda r: lifetime(r, "12h"),
-        "Invalid value: '12h'. Supported values are: '30m'.",
-        "invalid_value",
-        id="a lifetime sold elsewhere",
-    ),
-    pytest.param(
-        "lifetime_sold",
-        lambda r: r.put("prompt_cache_options", "30m"),
-        "Invalid type for 'prompt_cache_options': expected an object, but got a string instead.",
-        "invalid_type",
-        id="cache options of another type",
-    ),
-    pytest.param(
+    ("at_most_four_breakpoints", lambda r: breakpoints(r, 5), "A maximum of 4", "invalid_value"),
+    ("lifetime_sold", lambda r: lifetime(r, "12h"), "Invalid value: '12h'. Supported", "invalid_value"),
+    ("lifetime_sold", lambda r: r.put("prompt_cache_options", "30m"), "Invalid type for", "invalid_type"),
+    (
         "prompt_fits",
         lambda r: r.put("messages.6.content", "x" * 200_000),
         "This model's maximum context length is 50000 tokens. However, your messages resulted in 50080 tokens.",
         "context_length_exceeded",
-        id="prompt alone",
     ),
-    pytest.param(
+    (
         "output_fits",
         lambda r: r.put("max_completion_tokens", 49_919),
         "However, you requested 50001 tokens (82 in the messages, 49919 in the completion).",
         "context_length_exceeded",
-        id="prompt and output",
     ),
 ]
 

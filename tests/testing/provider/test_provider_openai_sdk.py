@@ -7,7 +7,7 @@ from typing import Any
 import openai
 import pytest
 
-from lowwater.testing.provider import Answer, Call, CallTools, CutOff, Fail, Provider, Refuse, Say, Think
+from lowwater.testing.provider import Answer, Call, CallTools, CutOff, Provider, Refuse, Say, Think
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
 TOOLS = [
@@ -136,15 +136,6 @@ def test_an_answer_cut_off_by_the_limit() -> None:
     assert (got.choices[0].finish_reason, got.choices[0].message.content) == ("length", "All do")
 
 
-@TWO_WAYS
-def test_thinking_shows_only_in_the_usage(turn: Turn) -> None:
-    with Provider([Think("x" * 400, Say("Yes."))]) as provider:
-        got = turn(provider, model="gpt-6", messages=[{"role": "user", "content": "x"}])
-    assert got.choices[0].message.content == "Yes."
-    assert got.usage.completion_tokens_details.reasoning_tokens == 100
-    assert got.usage.completion_tokens == 101
-
-
 @pytest.mark.parametrize(("options", "reported"), [({}, 0), ({"stream_options": {"include_usage": True}}, 1)])
 def test_usage_is_streamed_only_when_asked_for(options: Any, reported: int) -> None:
     with (
@@ -165,29 +156,3 @@ def test_models_are_listed() -> None:
         client_of(provider) as client,
     ):
         assert [model.id for model in client.models.list()] == ["gpt-6"]
-
-
-@TWO_WAYS
-@pytest.mark.parametrize(
-    ("answer", "error"),
-    [
-        pytest.param(Fail(429, "tokens", "Slow down."), openai.RateLimitError, id="429"),
-        pytest.param(Fail(503, "server_error", "Sorry."), openai.InternalServerError, id="503"),
-    ],
-)
-def test_a_scripted_failure_raises_its_exception(turn: Turn, answer: Fail, error: type[Exception]) -> None:
-    with Provider([answer]) as provider, pytest.raises(error) as caught:
-        turn(provider, model="gpt-6", messages=[{"role": "user", "content": "x"}])
-    said: Any = caught.value
-    assert (said.type, said.body["message"]) == (answer.type, answer.message)
-
-
-@ALL_WAYS
-def test_a_prompt_that_is_too_long_raises_a_bad_request(turn: Turn) -> None:
-    with (
-        Provider(context_lengths={"gpt-6": 100}) as provider,
-        pytest.raises(openai.BadRequestError) as caught,
-    ):
-        turn(provider, model="openai/gpt-6", messages=[{"role": "user", "content": "x" * 405}])
-    assert (caught.value.code, caught.value.param) == ("context_length_exceeded", "messages")
-    assert [refusal.rule for refusal in provider.refusals] == ["prompt_fits"]

@@ -52,11 +52,7 @@ BROKEN: list[Any] = [
     ("item_shape", lambda b: b["input"][4].pop("output"), "Missing required parameter: 'input[4].output'."),
     ("item_shape", lambda b: b["input"][1].pop("summary"), "Missing required parameter: 'input[1].summary'."),
     ("known_roles", lambda b: b["input"][0].update(role="tool"), "Invalid value: 'tool'."),
-    (
-        "content_given",
-        lambda b: b["input"][0].pop("content"),
-        "Missing required parameter: 'input[0].content'.",
-    ),
+    ("content_given", lambda b: b["input"][0].pop("content"), "Missing required parameter:"),
     ("content_given", lambda b: b["input"][4].update(output=7), "Invalid type for 'input[4].output'"),
     (
         "content_shape",
@@ -75,25 +71,13 @@ BROKEN: list[Any] = [
         "Missing required parameter: 'tools[0].name'.",
     ),
     ("name_lengths", lambda b: b["tools"][0].update(name="x" * 65), "maximum length 64"),
-    (
-        "previous_response_known",
-        lambda b: b.update(previous_response_id="resp_0"),
-        "Previous response with id 'resp_0' not found.",
-    ),
+    ("previous_response_known", lambda b: b.update(previous_response_id="resp_0"), "Previous response with"),
     ("previous_response_known", lambda b: b.update(conversation="c"), "Conversation with id 'c' not found."),
     ("references_known", lambda b: b["input"].insert(0, {"id": "msg_0"}), "Item with id 'msg_0' not found."),
     ("references_known", lambda b: b["input"][1].pop("encrypted_content"), "Items are not persisted"),
-    (
-        "item_ids_unique",
-        lambda b: b["input"][3].update(id="fc_1_by_rs_1"),
-        "Duplicate item found with id fc_1",
-    ),
+    ("item_ids_unique", lambda b: b["input"][3].update(id="fc_1_by_rs_1"), "Duplicate item found with id"),
     ("sealed_here", lambda b: b["input"][1].update(encrypted_content=OTHER), "could not be verified"),
-    (
-        "outputs_called",
-        lambda b: b["input"].pop(2),
-        "No tool call found for function call output with call_id c1.",
-    ),
+    ("outputs_called", lambda b: b["input"].pop(2), "No tool call found for function call output with"),
     ("outputs_called", lambda b: b["input"].insert(1, b["input"].pop(4)), "No tool call found"),
     ("calls_answered", lambda b: b["input"].pop(4), "No tool output found for function call c1."),
     (
@@ -107,24 +91,12 @@ BROKEN: list[Any] = [
         "Item 'rs_0' of type 'reasoning' was provided without its required following item.",
     ),
     ("reasoning_followed", lambda b: b["input"].pop(7), "without its required following item"),
-    (
-        "reasoning_given",
-        lambda b: b["input"].pop(1),
-        "Item 'fc_1_by_rs_1' of type 'function_call' was provided without its required 'reasoning' item: 'rs_1'.",
-    ),
+    ("reasoning_given", lambda b: b["input"].pop(1), "Item 'fc_1_by_rs_1' of type 'function_call' was"),
     ("least_output", lambda b: b.update(max_output_tokens=15), "Expected a value >= 16, but got 15"),
     ("breakpoints_supported", lambda b: marked(b, 1), "is not supported on this model"),
-    (
-        "breakpoints_supported",
-        lambda b: (marked(b, 5), b.update(model="gpt-5.6")),
-        "A maximum of 4 explicit prompt_cache_breakpoint blocks may be provided. Found 5.",
-    ),
+    ("breakpoints_supported", lambda b: (marked(b, 5), b.update(model="gpt-5.6")), "A maximum of 4 explicit"),
     ("lifetime_sold", lambda b: b.update(prompt_cache_options={"ttl": "1h"}), "'30m' and '12h'"),
-    (
-        "input_fits",
-        lambda b: b["input"][0].update(content="x" * 210_000),
-        "Your input exceeds the context window of this model.",
-    ),
+    ("input_fits", lambda b: b["input"][0].update(content="x" * 210_000), "Your input exceeds the context"),
 ]
 
 

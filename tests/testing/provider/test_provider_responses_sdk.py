@@ -7,7 +7,7 @@ from typing import Any
 import openai
 import pytest
 
-from lowwater.testing.provider import Answer, Call, CallTools, CutOff, Fail, Provider, Refuse, Say, Think
+from lowwater.testing.provider import Answer, Call, CallTools, CutOff, Provider, Refuse, Say, Think
 
 TOOLS: list[Any] = [
     {"type": "function", "name": name, "parameters": {"type": "object"}, "strict": False}
@@ -111,16 +111,6 @@ def test_a_session_that_the_provider_keeps(turn: Turn) -> None:
     assert response.usage.input_tokens > 20, "everything before is part of the prompt"
 
 
-@TWO_WAYS
-def test_a_long_prefix_is_read_from_the_cache(turn: Turn) -> None:
-    items: list[Any] = [{"role": "user", "content": "x" * 8_000}]
-    with Provider() as provider:
-        first = turn(provider, input=items, **SEALED)
-        again = turn(provider, input=[*items, *as_sent(first), {"role": "user", "content": "y"}], **SEALED)
-    assert first.usage.input_tokens_details.cached_tokens == 0
-    assert again.usage.input_tokens_details.cached_tokens >= 1_024
-
-
 @pytest.mark.parametrize(
     ("turn", "answer", "status", "reason", "part"),
     [
@@ -138,15 +128,6 @@ def test_how_an_answer_ends(turn: Turn, answer: Any, status: str, reason: str | 
     assert (got.incomplete_details.reason if got.incomplete_details else None) == reason
     assert [content.type for content in got.output[0].content] == [part]
     assert (got.usage.input_tokens, got.usage.total_tokens) == (10, 10 + got.usage.output_tokens)
-
-
-def test_a_scripted_failure_and_a_refusal_raise_their_exceptions() -> None:
-    with Provider([Fail(429, "tokens", "Slow down.")]) as provider:
-        with pytest.raises(openai.RateLimitError):
-            created(provider, input="x")
-        with pytest.raises(openai.BadRequestError, match="No tool call found") as caught:
-            created(provider, input=[{"type": "function_call_output", "call_id": "c", "output": ""}])
-    assert caught.value.param == "input"
 
 
 def test_a_prompt_that_is_too_long_is_refused_in_its_stream() -> None:

@@ -18,12 +18,10 @@ from lowwater.core.entries import (
     SummarizedSpan,
 )
 from lowwater.core.ledger import Ledger
-from lowwater.core.messages import unpaired
-from lowwater.testing.strategies import ledger_entries, ledgers
+from lowwater.testing.strategies import ledger_entries
 
 QUICK = settings(max_examples=80)
 FINDING = settings(max_examples=4_000, database=None, phases=[Phase.generate])
-SHRINKING = settings(database=None, phases=[Phase.generate, Phase.shrink])
 
 
 def folded(entries: list[Entry]) -> list[Ledger]:
@@ -39,19 +37,6 @@ def folded(entries: list[Entry]) -> list[Ledger]:
 def test_every_ledger_folds_and_its_view_is_the_sum_of_its_items(entries: list[Entry]) -> None:
     for ledger in folded(entries):
         assert ledger.view.tokens == sum(item.tokens for item in ledger.view.items)
-
-
-@settings(max_examples=400)
-@given(ledger_entries())
-def test_every_view_pairs_calls_with_results(entries: list[Entry]) -> None:
-    for ledger in folded(entries):
-        assert not unpaired(ledger.view.messages)
-
-
-@QUICK
-@given(ledgers())
-def test_a_ledger_is_what_its_entries_fold_to(ledger: Ledger) -> None:
-    assert Ledger().extend(list(ledger.entries)) == ledger
 
 
 @QUICK
@@ -110,7 +95,3 @@ WANTED = {
 @pytest.mark.parametrize("wanted", WANTED.values(), ids=WANTED.keys())
 def test_ledgers_contain(wanted: Any) -> None:
     assert wanted(find(ledger_entries(), wanted, settings=FINDING))
-
-
-def test_ledgers_shrink_to_an_opened_one() -> None:
-    assert len(find(ledger_entries(), lambda entries: True, settings=SHRINKING)) == 1

@@ -10,13 +10,14 @@ from rich.table import Table
 from rich.text import Text
 
 from lowwater.cli.command import AsJson
-from lowwater.cli.stored_sessions import SessionName, StoreAddress, find_session, open_kept, opened_store
+from lowwater.cli.stored_sessions import SessionName, StoreAddress, find_session, opened_store
 from lowwater.cli.tables import bar, figures_table, page_width, print_json, print_page
 from lowwater.cli.wording import ago, moment, on_one_line
 from lowwater.core.turns.rewind import Checkpoint
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput
 from lowwater.session.internals import internals
+from lowwater.session.reopen import open_kept
 from lowwater.session.session import Session
 
 

@@ -9,10 +9,11 @@ from rich.text import Text
 
 from lowwater.cli.command import AsJson
 from lowwater.cli.sessions.checkpoints import checkpoint_named
-from lowwater.cli.stored_sessions import SessionName, StoreAddress, find_session, open_kept, opened_store
+from lowwater.cli.stored_sessions import SessionName, StoreAddress, find_session, opened_store
 from lowwater.cli.tables import fields_of, print_json, print_page
 from lowwater.cli.wording import on_one_line, printable
 from lowwater.core.accounts.difference import Difference, words_of
+from lowwater.session.reopen import open_kept
 
 _KINDS = {
     "edited": "yellow",

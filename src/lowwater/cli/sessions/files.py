@@ -16,7 +16,7 @@ from rich.progress import track
 
 from lowwater.adapters.files import read_text_file
 from lowwater.cli.command import FAILED, AsJson, say
-from lowwater.cli.conversations import ASSUMED_MODEL, DEFAULT_MODEL, recorded_in
+from lowwater.cli.conversations import ASSUMED_MODEL, recorded_in
 from lowwater.cli.sessions.changes import Redact, ledger_of, redacts
 from lowwater.cli.stored_sessions import SessionName, StoreAddress, named, opened_store
 from lowwater.cli.tables import print_json
@@ -43,6 +43,7 @@ from lowwater.errors import BadInput, LowwaterError, StoreFailed, UnknownFormat,
 from lowwater.protocols import Store
 from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
+from lowwater.session.reopen import DEFAULT_MODEL
 
 # export
 

@@ -3,22 +3,20 @@
 import time
 from collections.abc import Iterator, Sequence
 
-from msgspec import Struct
 from rich.table import Table
 from rich.text import Text
 
 from lowwater.adapters.models import load_registry
 from lowwater.cli.command import AsJson
 from lowwater.cli.stored_sessions import OptionalSession, StoreAddress, opened_store, session_or_newest
-from lowwater.cli.tables import fields_of, grid, page_width, print_json, print_page
+from lowwater.cli.tables import grid, page_width, print_json, print_page
 from lowwater.cli.wording import ago, amount, moment, on_one_line, share
-from lowwater.core.accounts.cadence import joined, turns_before_events
-from lowwater.core.accounts.payback import Payback, paybacks
-from lowwater.core.events import Compaction
+from lowwater.core.accounts.cadence import joined
 from lowwater.core.policies.explanations import reason_sentence
 from lowwater.core.stored import Account, Listed
 from lowwater.core.wording import counted
 from lowwater.protocols import Store
+from lowwater.session.compactions import CompactionLine, compaction_fields, compaction_lines
 from lowwater.session.repository import ENDED_BY_SPLIT
 
 _OVER = {
@@ -26,16 +24,6 @@ _OVER = {
     "undone": "it was undone before it had",
     "ended": "the session ended before it had",
 }
-
-
-class CompactionLine(Struct, frozen=True, kw_only=True):
-    """One compaction with its payback."""
-
-    event: Compaction
-    turn: int
-    """The number of the turn before which it was made, from 1."""
-    payback: Payback | None
-    """None if there is nothing to pay back: a result truncated on arrival never was in a prompt."""
 
 
 def history(
@@ -60,13 +48,13 @@ def history(
     with opened_store(store) as opened:
         listed = session_or_newest(opened, name)
         account = _account(opened, listed)
-    told = list(_told(account))
+    told = list(compaction_lines(account, load_registry()))
     if json:
         print_json(
             {
                 "session": listed.name,
                 "turns": len(account.records),
-                "compactions": [_said(each) for each in told],
+                "compactions": [compaction_fields(each) for each in told],
             }
         )
     else:
@@ -97,34 +85,6 @@ def _is_part(account: Account, listed: Listed, known: dict[str, Listed]) -> bool
             return True
         each = known.get(each.about.parent)
     return False
-
-
-def _told(account: Account) -> Iterator[CompactionLine]:
-    bought = {number: each for each in paybacks(account, load_registry()) for number in each.numbers}
-    for event, turns in zip(account.events, turns_before_events(account), strict=True):
-        if isinstance(event, Compaction):
-            payback = bought.get(event.number) if event.mode != "shorten" else None
-            yield CompactionLine(event=event, turn=turns + 1, payback=payback)
-
-
-def _said(told: CompactionLine) -> dict[str, object]:
-    event, payback = told.event, told.payback
-    sizes = ("before", "reclaimed", "phases", "summary_tokens", "summary_prompts", "summarizer", "score")
-    return {
-        **fields_of(event, "number", "at", "model", "mode", *sizes),
-        "turn": told.turn,
-        "because": {**fields_of(event.because, "code", "facts"), "said": reason_sentence(event.because)},
-        "after": max(0, event.after),
-        "messages_before": event.items_before,
-        "messages_after": event.items_after,
-        "rejected": [
-            fields_of(each, "by", "code", "missing") | {"said": each.error} for each in event.rejected
-        ],
-        "summary_cost": event.cost,
-        "predicted_price": event.price,
-        "predicted_saves": event.saves,
-        "payback": payback,
-    }
 
 
 def _page(

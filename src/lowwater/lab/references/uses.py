@@ -1,4 +1,7 @@
-"""Finds what later answers of a recorded session use of its tool results."""
+"""Finds what later answers of a recorded session use of its tool results.
+
+Line numbers and page sizes are no uses: where a line stands can be looked up again, and changes with the next edit.
+"""
 
 import re
 from collections import defaultdict
@@ -14,6 +17,19 @@ _WORD = re.compile(r"\w+")
 _LETTER = re.compile(r"\w")
 _SHORTEST = 3
 _NO_CALL = ToolCall(id="", name="", arguments="{}")
+_PAGING = frozenset(
+    "offset limit line lines start_line end_line line_start line_end view_range insert_line head_limit max_lines num_lines "
+    "max_results page page_size timeout timeout_ms yield_time_ms max_output_tokens max_tokens -A -B -C".split()
+)
+"""Arguments that say which part of something to show, how much of it, or how long to wait."""
+_PAGING_COMMAND = re.compile(
+    r"\bsed\s+-n\s+(?:-e\s+)?[\"']?[\d,$;p ]+p\b|\b(?:head|tail)\s+(?:-n\s*|-c\s*|-)[+-]?\d+|\s-[ABCm]\s?\d+"
+)
+"""The part of a shell's command that says which lines to show."""
+_BEFORE_LINE = re.compile(r"(?:^|\n)[ \t]*$")
+_AFTER_LINE = re.compile(r"→|\t| ?\||[.:] |:$|$", re.MULTILINE)
+_AFTER_FILE = re.compile(r"[\w/-]\.\w{1,8}[:-](?:\d+[:-])?$")
+_NEAR = 100
 
 
 def find_words(text: str, within: str, start: int = 0) -> int:
@@ -104,7 +120,7 @@ def uses_of(messages: Sequence[Message]) -> list[LaterUse]:
     uses: list[LaterUse] = []
     for number, reference in found:
         origin = _only_origin(reference.text, pieces, occurrences, before=pieces.starts[number - 1])
-        if origin is not None:
+        if origin is not None and not _is_line_number(reference, origin.text):
             use = LaterUse(
                 kind=reference.kind,
                 text=reference.text,
@@ -116,13 +132,18 @@ def uses_of(messages: Sequence[Message]) -> list[LaterUse]:
     return uses
 
 
-def argument_texts(call: ToolCall, *, keys: bool = False) -> Iterator[str]:
-    """Yield the strings and numbers in the arguments of a call, in order, the keys of objects too if wanted."""
+def argument_texts(
+    call: ToolCall, *, keys: bool = False, without: frozenset[str] = frozenset()
+) -> Iterator[str]:
+    """Yield the strings and numbers in the arguments of a call, in order, the keys of objects too if wanted.
+
+    The values of the keys in `without` are left out.
+    """
     try:
         arguments = msgspec.json.decode(call.arguments)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         arguments = call.arguments
-    yield from _values(arguments, keys=keys)
+    yield from _values(arguments, keys=keys, without=without)
 
 
 def _pieces(messages: Sequence[Message]) -> _Pieces:
@@ -166,8 +187,23 @@ def _first_named(messages: Sequence[Message]) -> Iterator[tuple[int, Reference]]
 def _named(message: Message) -> Iterator[Reference]:
     yield from references(message.text)
     for call in message.calls:
-        for value in argument_texts(call):
-            yield from names(value)
+        for value in argument_texts(call, without=_PAGING):
+            yield from names(_PAGING_COMMAND.sub(" ", value))
+
+
+def _is_line_number(reference: Reference, text: str) -> bool:
+    """Return whether a number stands in `text` only before a line, as its number, or behind the name of a file."""
+    if reference.kind != "number" or not reference.text.isdigit():
+        return False
+    at = find_words(reference.text, text)
+    while at >= 0:
+        end = at + len(reference.text)
+        before = text[max(0, at - _NEAR) : at]
+        leads_line = _BEFORE_LINE.search(before) and _AFTER_LINE.match(text, end)
+        if not leads_line and not _AFTER_FILE.search(before):
+            return False
+        at = find_words(reference.text, text, end)
+    return True
 
 
 def _only_origin(text: str, pieces: _Pieces, occurrences: Occurrences, *, before: int) -> Origin | None:
@@ -179,16 +215,17 @@ def _only_origin(text: str, pieces: _Pieces, occurrences: Occurrences, *, before
     return pieces.origins[only]
 
 
-def _values(value: object, *, keys: bool) -> Iterator[str]:
+def _values(value: object, *, keys: bool, without: frozenset[str]) -> Iterator[str]:
     match value:
         case dict():
             for key, inner in value.items():
                 if keys:
                     yield key
-                yield from _values(inner, keys=keys)
+                if key not in without:
+                    yield from _values(inner, keys=keys, without=without)
         case list():
             for inner in value:
-                yield from _values(inner, keys=keys)
+                yield from _values(inner, keys=keys, without=without)
         case None | bool():
             pass
         case _:

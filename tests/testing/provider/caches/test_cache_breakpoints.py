@@ -14,25 +14,9 @@ def cache(till: Callable[..., Any]) -> Any:
     return till(BreakpointCache())
 
 
-def test_a_growing_prompt_is_read_up_to_where_it_ended_without_any_mark(cache: Any) -> None:
-    assert cache.bill(1_500, 33) == Used(written=1_533)
-    assert cache.bill(1_500, 33, 20, 7) == Used(read=1_533, written=27)
-
-
-def test_a_changed_end_loses_everything_without_an_explicit_breakpoint(cache: Any) -> None:
-    cache.bill(1_500, 33)
-    assert cache.bill(1_500, 33, texts={1: "y"}) == Used(written=1_533)
-
-
 def test_an_explicit_breakpoint_survives_a_change_behind_it(cache: Any) -> None:
     cache.bill(1_500, 33, marks={0: BREAKPOINT})
     assert cache.bill(1_500, 33, texts={1: "y"}) == Used(read=1_500, written=33)
-
-
-def test_the_latest_three_explicit_breakpoints_are_written_beside_the_implicit_one(cache: Any) -> None:
-    cache.bill(2_000, 1, 1, 1, 1, marks=dict.fromkeys(range(4), BREAKPOINT))
-    assert cache.bill(2_000, 9, texts={1: "y"}).read == 0
-    assert cache.bill(2_000, 1, 9, texts={2: "y"}).read == 2_001
 
 
 def test_four_are_written_where_only_explicit_ones_count(cache: Any) -> None:
@@ -62,11 +46,6 @@ def test_a_breakpoint_dies_after_its_lifetime(cache: Any, long: bool, lifetime: 
     assert cache.bill(2_000).read == 2_000
     cache.now = 2 * lifetime + 1
     assert cache.bill(2_000).read == 0
-
-
-def test_many_blocks_between_do_not_matter(cache: Any) -> None:
-    cache.bill(2_000)
-    assert cache.bill(2_000, *[1] * 200) == Used(read=2_000, written=200)
 
 
 @pytest.mark.parametrize(("others", "read"), [(78, 2_000), (79, 0)])

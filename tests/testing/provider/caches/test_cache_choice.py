@@ -2,7 +2,7 @@
 
 import pytest
 
-from lowwater.testing.provider.caches import CACHINGS, caching_of
+from lowwater.testing.provider.caches import caching_of
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,3 @@ def test_the_name_tells_the_cache(model: str, name: str) -> None:
 
 def test_a_name_that_tells_nothing_has_no_cache_of_its_own() -> None:
     assert caching_of("llama-large") is None
-
-
-def test_every_cache_is_known_by_its_name() -> None:
-    assert {name: caching.name for name, caching in CACHINGS.items()} == {name: name for name in CACHINGS}

@@ -18,11 +18,6 @@ def test_nothing_is_cached_without_marks(marked: Any) -> None:
         assert marked.bill(100, 50) == Used(uncached=150)
 
 
-def test_a_marked_prefix_is_written_then_read(marked: Any) -> None:
-    assert marked.bill(100, 50, 7, marks={1: "5m"}) == Used(written=150, uncached=7)
-    assert marked.bill(100, 50, 7, marks={1: "5m"}) == Used(read=150, uncached=7)
-
-
 def test_what_lies_between_an_old_mark_and_a_new_one_is_written(marked: Any) -> None:
     marked.bill(100, 50, marks={1: "5m"})
     assert marked.bill(100, 50, 20, 5, marks={2: "5m"}) == Used(read=150, written=20, uncached=5)
@@ -47,24 +42,11 @@ def test_a_mark_finds_what_was_written_up_to_twenty_blocks_before(
     assert marked.bill(10, *[1] * behind, marks={behind: "5m"}) == Used(read=read, written=10 + behind - read)
 
 
-def test_a_second_mark_bridges_more_than_twenty_blocks(marked: Any) -> None:
-    marked.bill(10, marks={0: "5m"})
-    assert marked.bill(10, *[1] * 30, marks={15: "5m", 30: "5m"}) == Used(read=10, written=30)
-
-
 @pytest.mark.parametrize(("gap", "read"), [(300, 150), (301, 0)])
 def test_a_prefix_dies_five_minutes_after_its_last_use(marked: Any, gap: float, read: int) -> None:
     marked.bill(150, 7, marks={0: "5m"})
     marked.now = gap
     assert marked.bill(150, 7, marks={0: "5m"}) == Used(read=read, written=150 - read, uncached=7)
-
-
-def test_a_read_begins_the_lifetime_anew(marked: Any) -> None:
-    marked.bill(150, marks={0: "5m"})
-    for marked.now in (200, 400, 600):
-        assert marked.bill(150, marks={0: "5m"}).read == 150
-    marked.now = 901
-    assert marked.bill(150, marks={0: "5m"}).read == 0
 
 
 def test_a_read_keeps_the_shorter_prefixes_alive_too(marked: Any) -> None:
@@ -75,13 +57,6 @@ def test_a_read_keeps_the_shorter_prefixes_alive_too(marked: Any) -> None:
     marked.bill(100, 50, 20, marks={2: "5m"})
     marked.now = 650
     assert marked.bill(100, 9, marks={1: "5m"}, texts={1: "y"}).read == 100
-
-
-def test_an_hour_outlives_five_minutes_in_the_same_prompt(marked: Any) -> None:
-    marks = {0: "1h", 1: "5m"}
-    marked.bill(100, 50, marks=marks)
-    marked.now = 3_600
-    assert marked.bill(100, 50, marks=marks) == Used(read=100, written=50)
 
 
 def test_reading_a_short_lived_prefix_by_a_long_mark_does_not_prolong_its_lifetime(marked: Any) -> None:

@@ -13,11 +13,6 @@ def units(till: Callable[..., Any]) -> Any:
     return till(UnitCache(interval=1_000))
 
 
-def test_a_unit_ends_where_the_prompt_ended(units: Any) -> None:
-    assert units.bill(300, 50) == Used(uncached=350)
-    assert units.bill(300, 50, 20) == Used(read=350, uncached=20)
-
-
 def test_a_unit_ends_where_the_answer_ended(units: Any) -> None:
     units.bill(300, 50, answer=(40,))
     assert units.bill(300, 50, 40, 20) == Used(read=390, uncached=20)
@@ -28,20 +23,10 @@ def test_an_answer_that_comes_back_changed_is_not_found(units: Any) -> None:
     assert units.bill(300, 50, 40, 20, texts={2: "y"}) == Used(read=350, uncached=60)
 
 
-def test_a_unit_is_read_whole_or_not_at_all(units: Any) -> None:
-    units.bill(300, 50)
-    assert units.bill(300, 50, texts={1: "y"}) == Used(uncached=350)
-
-
 def test_where_two_prompts_parted_the_third_finds_a_unit(units: Any) -> None:
     units.bill(300, 50)
     units.bill(300, 50, texts={1: "y"})
     assert units.bill(300, 50, texts={1: "z"}) == Used(read=300, uncached=50)
-
-
-def test_long_inputs_leave_units_at_intervals(units: Any) -> None:
-    units.bill(2_500, 50)
-    assert units.bill(2_500, 50, texts={1: "y"}) == Used(read=2_000, uncached=550)
 
 
 def test_long_answers_leave_units_at_intervals(units: Any) -> None:

@@ -1,0 +1,269 @@
+"""Recognising standing instructions: what the user lays down for the rest of the session, rather than asks for now.
+
+An instruction is a sentence of the user that tells the agent how to go on: what it must not do, when to ask, in which form to
+answer, what to use, where to stay. Its form gives it away: an imperative or a modal that is addressed to the agent, together
+with a negation, a limit, or an adverbial that says for how long or how often. A request has the imperative only, and a
+requirement of the product has a subject of its own.
+"""
+
+import re
+from collections.abc import Iterator
+
+from lowwater.core.summary.text import sentences
+
+_SHORTEST, _LONGEST = 8, 500
+"""Characters of a sentence that may be an instruction."""
+_MOST = 12
+"""A message with more of them is a document that was pasted."""
+_READ = 10_000
+"""Characters of a message that are read; what comes later was hardly typed."""
+
+
+def standing_instructions(words: str) -> tuple[str, ...]:
+    """Return the sentences of `words`, what a user said, that are standing instructions; each as it was said.
+
+    What was pasted, quoted or put there by a harness is not the user's: code blocks, quotations, terminal output, whatever
+    follows a heading, and the prompts of commands and of sub-agents.
+    """
+    words = _COMMAND_NAME.sub("", words[:_READ])
+    found = [sentence for sentence in _spoken(words) if is_instruction(sentence)]
+    return tuple(dict.fromkeys(found)) if len(found) <= _MOST else ()
+
+
+def is_instruction(sentence: str) -> bool:
+    """Return whether a sentence tells the agent how to go on from here."""
+    if not _SHORTEST // 2 <= len(sentence) <= _LONGEST:
+        return False
+    text = _QUOTED.sub("…", sentence.replace("’", "'"))
+    if _FOREIGN.search(text) is not None:
+        return True
+    if len(sentence) < _SHORTEST or _DEBRIS.search(text) or _PASSING.search(text):
+        return False
+    if _ASKS.search(text) and not _ASKS_FOR_WORD.search(text):
+        return False
+    if any(form.search(text) for form in _OPENING):
+        return True
+    return any(form.search(clause) for clause in _clauses(text) for form in _FORMS)
+
+
+def replaces_earlier(instruction: str) -> bool:
+    """Return whether an instruction says that an earlier one no longer holds."""
+    return _REPLACES.search(instruction.replace("’", "'")) is not None
+
+
+# What the user said himself
+
+_PASTED = re.compile(
+    r"""\A\s*(?:
+      implement\ the\ following\ plan: | \*\*action\ required | you\ are\ (?:an?|the)\b(?!.{0,20}\bright\b)
+    | \#+\s | invoke\ the\ \S+\ skill | (?:a|the)\ session-scoped\ | your\ task\ is\b | base\ directory\ for\b
+    | ((?:critical|high|medium|low)\ severity)\b | `[^`]*→ | review\ (?:commit|the\ (?:current|code))\b
+    )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""How messages begin that a command, a plan, a review or another agent wrote."""
+_COMMAND_NAME = re.compile(r"\A\s*/[\w:-]+\s")
+_ARGUMENTS = re.compile(r"^ARGUMENTS:", re.MULTILINE)
+"""What follows it in the prompt of a slash command are the words that the user gave to the command."""
+_HEADING = re.compile(r"^\s*#{1,6}\s+\S", re.MULTILINE)
+_NOT_SPOKEN = re.compile(r"^\s*(?:>|[❯➜⏺⎿│├╰╭┃$|]|[+]\s|@@|[-+]{3}|at\ \S+\(|\d+\s+[+-])")
+_CODE_LINE = re.compile(
+    r"[{};]\s*$|=>|:=|\b(?:func|def|return|import|const)\b.*[({]|\w+\.\w+\(.*\)|^\s*\S+:\d+"
+)
+_QUOTED = re.compile(r"\"[^\"]{12,}\"|“[^”]*”|«[^»]*»")
+
+
+def _spoken(words: str) -> Iterator[str]:
+    if _PASTED.match(words):
+        arguments = list(_ARGUMENTS.finditer(words))
+        if not arguments:
+            return
+        words = words[arguments[-1].end() :]
+    heading = _HEADING.search(words)
+    said = words[: heading.start()] if heading else words
+    if "```" in said:
+        said = _without_fences(said)
+    for line in said.splitlines():
+        if _NOT_SPOKEN.match(line) or _CODE_LINE.search(line):
+            continue
+        yield from sentences(line)
+
+
+def _without_fences(text: str) -> str:
+    """Return the text outside ``` fences; one that is never closed reaches to the end."""
+    return "\n".join(text.split("```")[::2])
+
+
+# The forms
+
+_CLAUSE = re.compile(
+    r"\s*(?:[;:—–]|,(?=\s)|\.\s|\s-\s|\((?=\w)|\)|\b(?:and|but|so|then|though)\b(?=\s))\s*", re.IGNORECASE
+)
+_LEAD = r"""(?:(?:ok(?:ay)?|so|and|but|also|just|please|pls|plz|btw|actually|again|though|well|now|remember|note|yes|no|hey|k|kk|cool|nice|thx|thanks|alright|fine|good|great|hmm?|go\ ahead|sounds\ good|right|
+    omfg|dude|then|oh|or|while\ (?:we|you)'?re?\ (?:are\ )?(?:here|at\ it)|to\ be\ clear|one\ (?:more\ )?thing|important(?:ly)?)[,:!.]?\s+)*"""
+_NOT_YET = r"\b(?:yet|for\ now|right\ now|(?<!from\ )now(?!\ on)|first|this\ time|here\ yet|at\ the\ moment|today|until\ i)\b"
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern.replace("{LEAD}", _LEAD), re.VERBOSE | re.IGNORECASE)
+
+
+def _forms(*patterns: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(map(_compiled, patterns))
+
+
+_DEBRIS = re.compile(
+    r"\\n|^\W+$|^[\w./-]+:\d+|^[A-Z_]+=|\b[0-9a-f]{12,}\b|^(?:error|warning|fatal|fail)\b", re.IGNORECASE
+)
+_PASSING = _compiled(
+    r"""(?: (?:\b(?:not|dont|only|leave|keep|no)|n't)\b .{0,60}"""
+    + _NOT_YET
+    + r""" | ^{LEAD}(?:why|how|what|who|where|does|did|is|are|was|were|has|have|had)\b
+    | ^{LEAD}if\ (?!you|something|anything|in\ doubt|i\b) ) """
+)
+"""What holds for this step only, and questions."""
+_ASKS = _compiled(
+    r"""\?$ | ^{LEAD}(?:can|could|should|would|will|shall|do|may)\ (?:you|we|i|this|it|the)\b"""
+)
+_ASKS_FOR_WORD = _compiled(
+    r"""\b(?:let|tell|ask)\ me\b.{0,60}\bbefore\b | \b(?:can|could|would|will)\s+(?:you|we)\b.{0,60}\bbefore\s+(?:you\ )?(?:\w+ing\b|do\b|proceed) | \b(?:can|could|shall)\ (?:we|you)\ (?:please\ )?(?:stick|always|never|stop|avoid)\b"""
+)
+
+_SCOPE = r"""(?: from\ (?:now|here)\ on(?:wards?)? | (?:from|as\ of)\ (?:now|today|this\ \w+) | going\ forwards? | in\ (?:the\ )?future | henceforth
+    | for\ the\ (?:rest|remainder)\ of\ | until\ (?:further\ notice|i\ (?:say|tell)) | at\ all\ times | under\ (?:no|any)\ circumstances
+    | throughout\b | in\ everything\ | in\ this\ session )"""
+_EACH = r"""(?: (?:each|every|any)\ ?time | whenever | after\ (?:each|every|any)\b | before\ (?:each|every|any)\b | with\ (?:each|every)\b | on\ (?:each|every)\b | in\ (?:each|every|all)\b
+    | as\ soon\ as\ (?:you|something|anything|a)\b )"""
+_VERBS = r"""(?: add|answer|ask|begin|build|bump|call|change|check|commit|confirm|delete|document|do|edit|end|fix|follow|format|generate|give|ignore|include|install|interrupt
+    |keep|leave|limit|list|log|make|mention|merge|modify|name|note|open|prefer|print|push|put|quote|read|rebase|refactor|regenerate|remember|remove|rename|reply|report
+    |request|respond|revert|rewrite|run|say|search|send|show|sign|skip|speak|squash|start|stay|stick|stop|store|summari[sz]e|talk|tell|test|touch|treat|try|update|use|wait|work|write|avoid )"""
+_OUTPUT = r"""(?: answers?|repl(?:y|ies)|responses?|output|explanations?|summar(?:y|ies)|messages?|commits?|comments?|docs?|documentation|pull\ requests?|prs?|branch(?:es)?|tests?|functions?|names?|logs?|files?|code|texts?|reports? )"""
+_LANGUAGE = r"""(?: english|british|american|german|french|spanish|italian|portuguese|dutch|polish|russian|ukrainian|turkish|arabic|hindi|chinese|mandarin|japanese|korean|swedish|danish|norwegian|finnish|czech|greek|hebrew )"""
+
+_NEGATED = r"""^{LEAD}(?:do\ not|don'?t|never)\s+(?:ever\s+)?(?!(?:know|think|see|understand|care|believe|remember|recall|want|need|have|get|mind|worry
+    |like|bother|seem|feel|forget|we\b|you\b|i\b|they\b|\w+ed\b))\w+"""
+
+_OPENING = _forms(
+    # A prohibition that is a sentence of its own; one that qualifies a request ("…, but do not commit it") holds for that request.
+    _NEGATED + r"""(?!\s+(?:it|that|this|them)\b)\s+(?!(?:and|or|but|so|if|because)\b)\S""",
+    r"""^{LEAD}you\ (?:may|are\ (?:allowed|free)\ to)\ \w+|\bi\ allow\ you\ to\b""",
+    r"""^{LEAD}nothing\ (?:from|in|outside)\b""",
+)
+"""Forms that count at the beginning of a sentence only."""
+
+_FORMS = _forms(
+    # Prohibitions
+    _NEGATED
+    + r"""\s+.{0,60}?\b(?:any(?!\s?more)\w*|ever|again|stuff|things|unless|without|or\ similar|new|more\ than|by\ the\ wayside)\b""",
+    r"""^{LEAD}(?:do\ not|don'?t|never)\s+\w+,\ ever\b|\bunder\ no\ circumstances\b""",
+    r"""\bi\ (?:do\ not|don'?t|never)\ (?:want|need)\ (?:you\ to\b|any\b|to\ include\b|(?:\w+\ )?insurance\b)|\bi\ want\ no\b""",
+    r"""\byou\ (?:must|may|should|shall)(?:\ ?n[o']t|\ never)\b(?!\ (?:right|correct|wrong|sure|know))""",
+    r"""^{LEAD}no\s+(?!need|problem|worries|idea|wait|more|longer|one|thanks|"""
+    + _VERBS
+    + r"""\b)(?:[\w-]+\s+){0,3}?(?:\w+(?:ing|[^s]s|es|ies)|code\ changes?)(?:!|\.|$|,|\s(?:and|or|of|in|unless|pls|please)\b)""",
+    r"""^{LEAD}(?:stay|keep)\s+(?:out|away|off|clear)\b|\bhands\ off\b|\boff[ -]limits\b|\bout\ of\ scope\b|\b(?:not|isn't)\ (?:ours|yours)\ to\b""",
+    r"""^{LEAD}(?:avoid|refrain\ from|stop)\s+\w+ing\b""",
+    r"""^{LEAD}leave\s+.{2,60}\b(?:alone|untouched|unchanged|(?:exactly\ )?as\ (?:is|it\ is|they\ are))\b""",
+    r"""\bmust(?:\ not|n't)\s+(?:be\ )?(?:appear|leak|leave|edited|touched|changed|committed|pushed|logged|exceed)""",
+    r"""\bwithout\ (?:asking|telling)\ me\b|\bwithout\ my\ (?:okay|ok|approval|consent|permission)\b""",
+    r"""\b(?:no|not|don'?t|without|keep|stay|remain|preserve)\b.{0,30}\bbackwards?[ -]compatib""",
+    # Asking first
+    r"""^{LEAD}(?:ask|check\ with|tell|consult|warn|notify|let)\ me\b.{0,60}\b(?:before|first)\b|\bcheck\ with\ me\b""",
+    r"""\bbefore\ (?:you\ )?\w+\b.{0,60}\b(?:wait\ for|ask|get|tell|check\ with|let)\ (?:me|my)\b""",
+    r"""\blet\ me\ know\b.{0,60}\bbefore\ (?:you\ )?(?:do|chang|mak|proceed|go|commit)""",
+    r"""\brun\ (?:it|this|that|them|any\w*|every\w*)\ (?:by|past)\ me\b|\b(?:needs?|requires?)\ my\ (?:approval|okay|ok|review|permission|sign[ -]?off)\b|\bonly\ (?:when|if|after)\ i\b""",
+    # From now on, and each time
+    r"""^{LEAD}""" + _SCOPE + r""".{0,80}\b(?:""" + _VERBS + r"""|we|you|no|i)\b""",
+    r"""^{LEAD}"""
+    + _VERBS
+    + r"""\b.{0,120}\b(?:from\ (?:now|here)\ on|going\ forwards?|for\ the\ rest\ of|in\ (?:the\ )?future|at\ all\ times|throughout|wherever\ (?:you|possible)|whatever\ you)\b""",
+    r"""^{LEAD}always\b\s+\w+|\balways\ """ + _VERBS + r"""\b(?!.{0,20}\bso\b)""",
+    r"""^{LEAD}""" + _EACH + r""".{0,100}(?:,\s*|\s)(?:always\ |please\ )?""" + _VERBS + r"""\b""",
+    r"""^{LEAD}(?:if|when)\ (?:you(?!(?:'re|\ are)\ (?:done|ready|finished)|\ have\b|\ can\b)|something|anything|in\ doubt)\b.{2,100},\s*(?:please\ |then\ |always\ )?"""
+    + _VERBS
+    + r"""\b""",
+    r"""^{LEAD}"""
+    + _VERBS
+    + r"""\b.{0,80}\b(?:each|every|any)\ (?:time|step|change|commit|fix|task|edit|file|function|meaningful|payment)\b|^{LEAD}"""
+    + _VERBS
+    + r"""\b.{0,80}\bwhen(?:ever)?\ you\b""",
+    r"""^{LEAD}(?:every|each|all|any)\ (?:\w+\ ){1,5}(?:gets?|ha(?:s|ve)\ to|must(?!\ include)|needs\ my|shall|(?:should|can|may)(?:\ not)?\ be)\b""",
+    r"""\bfor\ (?:any|all|every|each)(?:thing)?\b.{0,40}\b(?:needed|we\ use)\b""",
+    r"""^{LEAD}make\ sure\ (?:that\ )?(?:each|every|all\ your|no|nothing|never|you\ (?:always|never))\b""",
+    r"""\bkeep\ (?:going|working)\ until\b|\b(?:do|make)\ meaningful\ commits\b|\bcommit\w*\ as\ you\ go\b|^{LEAD}fix\ up\ any\b""",
+    # Preferences, languages and formats
+    r"""\bi(?:'d|\ would)?\ (?:strongly\ )?prefer\b(?!\ (?:that\b|if\ you\ could))|^{LEAD}prefer\ \w+""",
+    r"""^{LEAD}(?:use|run|take|write)\s+[^,]{1,50}?(?:,\s*(?:not|never)\b|,?\s(?:instead\ of|rather\ than)\b)|^{LEAD}use\ \S+(?:\ \S+){0,4},\ no\ \w+|\bstick\ (?:to|with)\ the\ (?:workflow|convention|style|standard)""",
+    r"""\bwe\ (?:always\ |never\ )?(?:use|name|write|put|prefer)\b.{2,60}(?:,\ not|\bnever|\brather\ than|\binstead\ of)\b""",
+    r"""\b(?:use|write|answer|reply|respond|speak|talk|keep|docs|comments)\b.{0,60}\b"""
+    + _LANGUAGE
+    + r"""\b(?!\ (?:customers?|users?|translation|version|page|text|locale))""",
+    r"""\b(?:have|has|must)\ to\ be\ """ + _LANGUAGE + r"""\b""",
+    r"""^{LEAD}keep\ (?:your|each|every|our|the\ client)\b|^{LEAD}keep\ .{2,50}\b(?:out\ of|to\ one|under|below|confidential|private)\b""",
+    r"""^{LEAD}(?:begin|start|end|prefix|sign)\ (?:each|every|all|your)\b|^{LEAD}treat\ .{2,60}\bas\b|\bin\ your\ (?:answers|replies|responses)\b|^{LEAD}only\ show\ me\b""",
+    r"""^{LEAD}keep\ (?:to\ )?(?:that|this|the\ same|the\ existing|the\ current)\ (?:style|format|convention|approach)\b(?!\ (?:of|if)\b)""",
+    r"""^{LEAD}not\ as\ an?\ .{2,40},?\ but\ as\b""",
+    # Limits and scope
+    r"""^{LEAD}"""
+    + _OUTPUT
+    + r"""\ (?:must|may|should|shall|have\ to)(?:\ not|n't|\ only|\ never)?\b.{0,80}\b(?:at\ most|longer\ than|more\ than|stay|free\ of|lines)\b""",
+    r"""^{LEAD}(?:only\ (?:work|touch|change|edit|look|use|write|commit|read|modify)\b|(?:limit|confine|restrict)\ yourself).{0,80}""",
+    r"""^{LEAD}max(?:imum)?\.?\s+(?:of\ )?\w+\ .{0,30}\bper\b|\b(?:at\ most|no\ more\ than|not\ more\ than)\b.{0,40}\b(?:per|each|in\ (?:a|one|each|any))\b|\b(?:must|has\ to|have\ to)\ (?:stay|remain)\b""",
+    r"""\bdo\ not\ exceed\b|\byou\ have\ a\ budget\b|^{LEAD}stick\ to\ .{2,50}\b(?:wherever|only|always|unless)\b""",
+    # Corrections and permissions
+    r"""^{LEAD}(?:forget|scratch|ignore|drop)\ (?:what\ i|(?:the|my)\ (?:\w+\ )?(?:rule|instruction)|that\ rule)""",
+    r"""\bi(?:'ve|\ have)?\ changed\ my\ mind\b.{0,80}\b"""
+    + _VERBS
+    + r"""\b|^{LEAD}instead\ of\ asking\b|^{LEAD}you\ may\ \w+\ .{0,60}\bagain\b""",
+)
+"""Forms that count in any clause."""
+
+
+def _clauses(text: str) -> Iterator[str]:
+    """Yield the sentence, and what follows each comma, colon or conjunction in it."""
+    yield text
+    for end in _CLAUSE.finditer(text):
+        rest = text[end.end() :]
+        if len(rest) >= _SHORTEST:
+            yield rest
+
+
+_REPLACES = _compiled(
+    r"""\b(?:forget|scratch|ignore|drop)\ (?:what|the|that|my|about)\b|\bno\ longer\b|\binstead\ of\ (?:asking|what)|\bafter\ all\b|\bagain\b|\bchanged\ my\ mind\b|\bchange\ of\ plan\b
+    | \bactually\b|\brather\ than\ what\b|\bdoch\b|\bstatt\ ?dessen\b|\bnicht\ mehr\b|\bvergiss\b|\boublie\b|\bne\b.{1,20}\bplus\b|\bya\ no\b|\bolvida\b|\bdimentica\b|\bnon\b.{1,20}\bpiù\b|\besque[çc]a\b|\bnão\b.{1,20}\bmais\b
+    | 不再|忘掉|改用|もう.{0,10}(?:ない|不要)|やっぱり"""
+)
+
+_FOREIGN = re.compile(
+    r"""(?:
+    # German
+      \b(?:niemals|keinesfalls|ab\ (?:jetzt|sofort|heute)|von\ (?:jetzt|nun)\ an|künftig|in\ zukunft|grundsätzlich|ausschließlich|ohne\ ausnahme)\b
+    | \b(?:immer|stets)\b.{0,40}\b(?:auf|mit|in|englisch|deutsch|vor|nach|bleiben)\b | \b(?:nach|vor|bei)\ (?:jede[mrs]?|allen)\b.{2,60}\b(?:bitte|\w+en|immer)\b
+    | \bfrag(?:e|t)?\b.{0,20}\b(?:mich|nach|vorher)\b.{0,60}\b(?:bevor|vorher|ehe)\b | \bbevor\ du\b.{2,60}\bfrag | \bhöchstens\b.{2,40}\bpro\b | \bnur,?\ wenn\ ich\b
+    | ^(?:bitte\ )?(?:\w+\ ){0,2}(?:bitte\ )?(?:nichts|keine?n?|nicht)\b.{2,60}\b(?:an|ab|ein|verwenden|benutzen|ändern|löschen|antworten)\b | \bkeine?n?\b.{2,40}\bin\ (?:deinen|den)\ antworten
+    | \b(?:darf|dürfen|darfst|sollst|sollen)\b.{0,60}\b(?:nicht|keine?n?|nur|nie)\b | \b(?:nimm|nutze?|verwende|benutze?)\b.{2,50}\bstatt\b | ^wenn\ (?:du|ein|etwas)\b.{2,80},\s*(?:dann\ )?(?:hör|sag|frag|stopp?|melde|brich)
+    | \bfass(?:e|t)?\b.{0,20}\b(?:nichts|nie|nicht|keine?n?)\b
+    # French
+    | \b(?:à\ partir\ de\ maintenant|dorénavant|désormais|à\ l'avenir|chaque\ fois\ que|à\ chaque\ fois)\b | \b(?:ne|n')\s?\w+(?:ez|e|s|ons)?\s+(?:jamais|aucune?|pas|rien|plus)\b(?!\ (?:compris|sûr))
+    | \b(?:toujours)\b.{0,40}\b(?:en|avant|avec)\b | \bsans\ mon\ accord\b | \bdemande(?:-moi|z-moi)\b.{0,40}\bavant\b | ^pas\ de\b.{2,60}\bdans\b | ^uniquement\b
+    # Spanish
+    | \b(?:de\ ahora\ en\ adelante|a\ partir\ de\ ahora|en\ adelante|cada\ vez\ que|siempre\ que|bajo\ ninguna\ circunstancia)\b | \bnunca\s+\w+(?:es|as|s)\b | \bno\s+\w+(?:es|as)\s+nunca\b
+    | \b\w+\s+siempre\b.{0,40}\b(?:con|en|comillas|antes)\b | \bpregúntame\b.{0,40}\bantes\b | \bsin\ mi\ (?:permiso|aprobación)\b
+    # Portuguese
+    | \b(?:de\ agora\ em\ diante|daqui\ (?:em|para)\ (?:diante|frente)|a\ partir\ de\ agora|sempre\ que|toda\ vez\ que|cada\ vez\ que)\b | ^não\s+\w+(?:e|a|es|as)\b.{1,60}\b(?:nenhuma?|nunca|jamais|nada)\b
+    | \bantes\ de\ \w+.{2,40}\b(?:fale|pergunte|avise|confirme|consulte) | \buse\ sempre\b | \bsempre\s+(?:use|responda|escreva|execute)\b
+    # Italian
+    | \b(?:d'ora\ in\ (?:poi|avanti)|da\ (?:ora|adesso)\ in\ poi|ogni\ volta\ che)\b | \bogni\ \w+(?:\ \w+)?\ deve\b | \b(?:usa|rispondi|scrivi|lavora)\ (?:sempre|solo|soltanto|esclusivamente)\b | \bnon\s+\w+(?:are|ere|ire)\s+mai\b
+    | \bprima\ di\ \w+.{2,40}\b(?:chiedi|chiedimi|avvisami)
+    # Dutch
+    | \b(?:vanaf\ nu|voortaan|in\ het\ vervolg)\b
+    # Chinese
+    | (?:(?<!要)不要|请勿|請勿|别再|禁止|严禁|不得|不准|切勿).{1,40} | (?:以后|今后|从现在起|从现在开始).{0,20}(?:用|请|要|不|都) | (?:始终|一律|必须|务必|總是|总是)(?:使用|用|先|在|要).{1,} | (?:每次|每当).{1,30}(?:都|请|要|必须|先)
+    | (?:之前|前).{0,10}(?:先问我|先告诉我|征得|经我)
+    # Japanese and Korean
+    | (?:しないで|触らないで|変更しない|使わないで|接続しない|ないでください|禁止) | (?:今後|これから|常に|必ず|毎回|絶対に).{1,40}(?:ください|こと|すること|て)$|(?:今後|これから|常に|必ず|毎回|絶対に).{1,60}(?:ください|こと)[。.]?
+    | (?:前に).{0,10}(?:聞いて|確認して|相談して) | (?:하지\s?마|앞으로는?|항상|반드시).{1,40}
+    )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""The same forms in other languages."""
