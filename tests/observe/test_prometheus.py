@@ -1,6 +1,5 @@
 """Prometheus text, read back by the official parser."""
 
-
 import pytest
 from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
