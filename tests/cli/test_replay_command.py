@@ -78,6 +78,7 @@ def test_the_json_is_all_that_is_printed_and_has_what_is_promised(folder):
         "turns_between_events",
         "summary_calls",
         "reclaimed_per_event",
+        "rewritten",
         "prompt_and_summary_tokens",
         "earliest_changed",
         "prunes_per_summary",
@@ -103,6 +104,9 @@ def test_every_report_names_the_configuration_and_has_the_recorded_session_besid
     ours, recorded = (told["policies"][name] for name in ("rent-or-buy", "as-recorded"))
     cost = ours["full"]["neutral"]["cost_with_rework_usd"]
     assert f"rent-or-buy in the configuration keyless costs ${cost:,.2f}, rework included" in said
+    assert "uses that are not in view, by what replaced the result" in said
+    late = ours["recall"]["late"]
+    assert f"older {late['uses']:,} {late['lost'].get('summary', 0):.1%}" in said
     assert f"than as recorded (${recorded['cost_with_rework_usd']:,.2f})" in said
     assert "in the configuration “keyless”" in page.read_text()
     assert "“As-recorded” is the session with its client" in page.read_text()

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -39,8 +39,9 @@ Because = Literal[
     "not found",
     "not in what was read",
 ]
-LostTo = Literal["", "edit", "summary", "drop"]
-"""What replaced a result: a placeholder or something shorter, a summary, or nothing because the client dropped it."""
+LostTo = Literal["summary", "elided", "shortened", "dropped"]
+"""What replaced a result: a summary of its turn, a placeholder, its beginning and end, or nothing because the client dropped it."""
+LOST_TO: tuple[LostTo, ...] = get_args(LostTo)
 PLACES: Mapping[Because, UsePlace] = {
     "shown": "in_view",
     "handle": "one_recall",
@@ -64,6 +65,8 @@ MOST_TOKENS = 4_000
 MOST_ANSWERS = 5
 """The most answers read in one way: ranges of a message, handles, or matches of a search."""
 _UNLIMITED = 10**9
+_BEGINNING = 24
+"""Characters by which a result is known that was cut in its middle; a placeholder begins with a bracket and the tool's name."""
 _CAPTION = re.compile(r"^\[?lw:(\d+) · ", re.MULTILINE)
 _GO_ON = re.compile(r"go on with (lines|characters) \[(\d+), (\d+)\]\]$")
 
@@ -155,7 +158,8 @@ class UseOutcome(Struct, frozen=True, kw_only=True):
     """The number of recall answers it took; 0 if it is in view or gone."""
     tokens: int = 0
     """Tokens written to get it back: the answers of recall, or the whole result if it is gone and the tool must run again."""
-    lost_to: LostTo = ""
+    lost_to: LostTo | None = None
+    """None if it is in view."""
     """What replaced the result it came from, if it is not in view."""
 
     @property
@@ -348,7 +352,9 @@ class Scorer:
                 continue
             outcome = reach.get_back(use, words_for(use, self._messages, sight))
             number = use.origin.number
-            lost_to: LostTo = "edit" if number in replaced else "summary" if number in summarised else "drop"
+            lost_to: LostTo = "summary" if number in summarised else "dropped"
+            if number in replaced:
+                lost_to = _way_replaced(use.origin.text, replaced[number])
             found.append(replace(outcome, lost_to=lost_to))
         return found
 
@@ -363,6 +369,13 @@ class Scorer:
             if use.number >= number:
                 due.append(use)
         return due
+
+
+def _way_replaced(result: str, item: Original | Edited) -> LostTo:
+    """Return how a result of a message was replaced: one that is shortened keeps its first line, or most of it."""
+    beginning = result.lstrip()[:_BEGINNING]
+    is_begun = any(each.text.lstrip().startswith(beginning) for each in item.message.results)
+    return "shortened" if is_begun else "elided"
 
 
 def _visible(uses: Sequence[LaterUse], view: View) -> set[str]:
