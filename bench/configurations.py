@@ -7,8 +7,9 @@
 Every session is played by the real engine on its messages at their recorded times. `as-recorded` has the client's own
 compactions where they were recorded, and the cache lifetime that it asked for; all other rows have the whole history and the
 lifetime of `cache_ttl: auto`, and those that offer recall pay for the definitions of its tools in every call. Rework is one
-recall for each later use of something that is no longer in view; the calls that a client made again after its own
-compactions are part of every row. `shipped x4` is `shipped` with `disturbed_calls: 4`: what it costs to compact more rarely.
+recall for each later use of something that is no longer in view, or the tool run again where recall is not offered; the
+calls that a client made again after its own compactions are part of every row. `shipped x4` is `shipped` with
+`disturbed_calls: 4`: what it costs to compact more rarely. `summaries alone` is `shipped` without recall.
 
 With `--results`, what is played is appended to a file and not played again; the file is for one state of the code. Only
 sessions that every row and sheet has are counted. `--write` puts the tables into bench/README.md. The command ends with
@@ -40,12 +41,22 @@ from lowwater.lab.replay.as_recorded import (
     recorded_lifetime,
 )
 from lowwater.lab.replay.course_replay import RECENT, PolicyOutcome
-from lowwater.lab.replay.live import CONFIGURATIONS, FULL, NEVER, SHIPPED, EngineRun, play_with_engine
+from lowwater.lab.replay.live import (
+    CONFIGURATIONS,
+    FULL,
+    NEVER,
+    SHIPPED,
+    Configuration,
+    EngineRun,
+    play_with_engine,
+)
 from lowwater.lab.replay.script import SHEETS, course_for, model_named, script_of
 from lowwater.logs.importers import recordings
 from lowwater.logs.recording import Recording
 
 ROWS = (AS_RECORDED, NEVER, "shipped", "full", "keyless")
+APART = ("shipped", "summaries alone", "keyless", "no-recall")
+"""Summaries and recall, the one, the other, and neither."""
 RARER = ("shipped x0", "shipped x2", "shipped x4", "shipped x8")
 """The shipped configuration with other values of `disturbed_calls`; the default is 1."""
 MOST_OVER_FULL = 1.03
@@ -80,6 +91,7 @@ class Sums(Struct, kw_only=True):
     rework: int = 0
     summaries: int = 0
     compactions: int = 0
+    summary_calls: int = 0
     rewritten: int = 0
     uses: int = 0
     in_view: int = 0
@@ -107,6 +119,7 @@ class Sums(Struct, kw_only=True):
         self.rework += outcome.rework
         self.summaries += outcome.summaries
         self.compactions += outcome.cadence.events
+        self.summary_calls += outcome.cadence.summary_calls
         self.rewritten += outcome.cadence.rewritten
         self.uses += outcome.recall.uses
         self.in_view += outcome.recall.in_view
@@ -142,7 +155,7 @@ def play(job: Job) -> list[Played]:
                 model=model,
                 outputs=outputs,
                 fixed=course.fixed,
-                configuration=CONFIGURATIONS["no-recall" if name == NEVER else name],
+                configuration=_configuration(name),
                 disturbed_calls=float(disturbed) if disturbed else None,
             )
             outcome = play_with_engine(script, uses, run)
@@ -156,6 +169,12 @@ def play(job: Job) -> list[Played]:
             )
         )
     return found
+
+
+def _configuration(row: str) -> Configuration:
+    if row == APART[1]:
+        return replace(SHIPPED, name=row, offers_recall=False)
+    return CONFIGURATIONS["no-recall" if row == NEVER else row]
 
 
 def chosen(least_calls: int, sources: Sequence[str] = ()) -> list[Recording]:
@@ -228,6 +247,22 @@ def losses(by_sheet: Mapping[str, Mapping[str, Sums]]) -> Iterator[str]:
             yield f"| {row} | {age} | {uses:,} | {_share(sum(lost.values()), uses)} | {shares} |"
 
 
+def apart(by_sheet: Mapping[str, Mapping[str, Sums]]) -> Iterator[str]:
+    """Yield what summaries and recall are worth, together and apart, in Markdown."""
+    yield (
+        "| sheet | | cost ÷ that of shipped | rework | late uses in view | lost uses one recall away | "
+        "summary calls per 100 calls |"
+    )
+    yield "|---|---|---|---|---|---|---|"
+    for sheet, sums in by_sheet.items():
+        for row, each in sums.items():
+            yield (
+                f"| {sheet} | {row} | {each.total / sums[SHIPPED.name].total:.3f} | {each.rework / each.total:.1%} | "
+                f"{_share(each.late_in_view, each.late)} | {_share(each.one_recall, each.uses - each.in_view)} | "
+                f"{100 * each.summary_calls / each.calls:.1f} |"
+            )
+
+
 def rarer(by_sheet: Mapping[str, Mapping[str, Sums]]) -> Iterator[str]:
     """Yield what compacting more rarely costs, in Markdown."""
     yield (
@@ -264,6 +299,11 @@ def tables(played: Sequence[Played], of: int) -> Iterator[str]:
         yield from table(sums)
     yield f"\n**Where uses are lost**, of all uses of results of that age, {len(by_sheet)} price sheets together:\n"
     yield from losses(by_sheet)
+    by_part = summed(played, sheets, APART)
+    first = by_part[sheets[0]][SHIPPED.name]
+    if first.sessions:
+        yield f"\n**Summaries and recall, together and apart**, {first.sessions} sessions, {first.calls:,} calls:\n"
+        yield from apart(by_part)
     by_value = summed(played, sheets, (SHIPPED.name, *RARER))
     first = by_value[sheets[0]][SHIPPED.name]
     if first.sessions:
@@ -327,7 +367,9 @@ def main() -> int:
     given.add_argument("--least-calls", type=int, default=30, help="sessions with fewer calls are left out")
     given.add_argument("--sheets", default=",".join(SHEETS), help="price sheets, separated by commas")
     given.add_argument(
-        "--rows", default=",".join(ROWS), help=f"rows, separated by commas; also {', '.join(RARER)}"
+        "--rows",
+        default=",".join(ROWS),
+        help=f"rows, separated by commas; also {', '.join((*APART[1::2], *RARER))}",
     )
     given.add_argument("--results", type=Path, help="what is played is kept here and not played again")
     given.add_argument("--minutes", type=float, help="stop after so many minutes")

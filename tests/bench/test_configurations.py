@@ -6,10 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from bench.configurations import (
+    APART,
     RARER,
     ROWS,
     Job,
     Played,
+    apart,
     is_near_full,
     losses,
     play,
@@ -28,7 +30,7 @@ SHEET = "deepseek"
 
 @pytest.fixture(scope="module")
 def played() -> Sequence[Played]:
-    return play(Job(recording=recording(turns=60), sheet=SHEET, rows=(*ROWS, *RARER)))
+    return play(Job(recording=recording(turns=60), sheet=SHEET, rows=(*ROWS, *APART[1::2], *RARER)))
 
 
 def cells(lines: Sequence[str]) -> dict[str, list[str]]:
@@ -61,6 +63,13 @@ def test_a_dearer_disturbance_compacts_more_rarely_and_rewrites_less(played):
     assert often.compactions > seldom.compactions
     assert often.rewritten > seldom.rewritten
     assert [line.split("|")[2].strip() for line in list(rarer(sums))[2:]] == ["0", "1", "2", "4", "8"]
+
+
+def test_summaries_and_recall_are_played_together_and_apart(played):
+    sums = summed(played, (SHEET,), APART)[SHEET]
+    assert [sums[row].summary_calls > 0 for row in APART] == [True, True, False, False]
+    assert [sums[row].one_recall for row in APART[1::2]] == [0, 0]
+    assert [line.split("|")[2].strip() for line in list(apart({SHEET: sums}))[2:]] == list(APART)
 
 
 def test_only_sessions_that_every_row_has_are_counted(played):

@@ -38,6 +38,7 @@ Because = Literal[
     "no words",
     "not found",
     "not in what was read",
+    "not offered",
 ]
 LostTo = Literal["summary", "elided", "shortened", "dropped"]
 """What replaced a result: a summary of its turn, a placeholder, its beginning and end, or nothing because the client dropped it."""
@@ -52,13 +53,15 @@ PLACES: Mapping[Because, UsePlace] = {
     "no words": "gone",
     "not found": "gone",
     "not in what was read": "gone",
+    "not offered": "gone",
 }
 """What each finding means.
 
 - `handle`, `ranges`: the handle of its message stands in the view, and one answer has it, or several are needed;
 - `summary`: the handle of several messages, its own among them, stands there; `search`: one finds its message;
 - `not in the ledger`: the original was not kept; `no words`: nothing to ask by is visible; `not found`: no handle is
-  visible and no search finds its message; `not in what was read`: its message was opened, but not where it stands.
+  visible and no search finds its message; `not in what was read`: its message was opened, but not where it stands;
+  `not offered`: the model has no recall.
 """
 MOST_TOKENS = 4_000
 """The most tokens of one answer of recall."""
@@ -252,7 +255,7 @@ class Reach:
         """Try one way after the other until an answer of recall contains the use."""
         number = use.origin.number
         if not self._is_kept(use):
-            return self._gone(use, "not in the ledger")
+            return self.gone(use, "not in the ledger")
         is_opened = False
         for way, answers in self._ways(number, words):
             tokens = 0
@@ -263,8 +266,8 @@ class Reach:
                     return UseOutcome(use=use, because=because, answers=read, tokens=tokens)
                 is_opened = is_opened or _opens(answer, number)
         if is_opened:
-            return self._gone(use, "not in what was read")
-        return self._gone(use, "not found" if words else "no words")
+            return self.gone(use, "not in what was read")
+        return self.gone(use, "not found" if words else "no words")
 
     def _is_kept(self, use: LaterUse) -> bool:
         number = use.origin.number
@@ -272,7 +275,8 @@ class Reach:
             return False
         return any(find_words(use.text, text) >= 0 for text in texts_of(self._ledger.message(number)))
 
-    def _gone(self, use: LaterUse, because: Because) -> UseOutcome:
+    def gone(self, use: LaterUse, because: Because) -> UseOutcome:
+        """Return that a use is out of reach: the tool has to run again."""
         return UseOutcome(use=use, because=because, tokens=self._count(use.origin.text))
 
     def _ways(self, number: int, words: str) -> Iterator[tuple[Because, Iterator[str]]]:
@@ -322,14 +326,21 @@ class Scorer:
     """Looks for a session's uses in the views it is played with; give it the ledger before each call.
 
     `messages` are all of the session, numbered as in the ledger. The uses of an answer are looked for once, before the call
-    it came from; messages of the assistant that follow each other are one answer.
+    it came from; messages of the assistant that follow each other are one answer. Where recall is not offered, everything
+    that is not in view is gone.
     """
 
     def __init__(
-        self, uses: Sequence[LaterUse], messages: Sequence[Message], *, tokenizer: Tokenizer
+        self,
+        uses: Sequence[LaterUse],
+        messages: Sequence[Message],
+        *,
+        tokenizer: Tokenizer,
+        offers_recall: bool = True,
     ) -> None:
         self._messages = messages
         self._tokenizer = tokenizer
+        self._offers_recall = offers_recall
         self._left = sorted(uses, key=lambda use: use.number, reverse=True)
 
     def at(self, ledger: Ledger, search: Search | None = None) -> list[UseOutcome]:
@@ -350,7 +361,11 @@ class Scorer:
             if use.text in visible:
                 found.append(UseOutcome(use=use, because="shown"))
                 continue
-            outcome = reach.get_back(use, words_for(use, self._messages, sight))
+            outcome = (
+                reach.get_back(use, words_for(use, self._messages, sight))
+                if self._offers_recall
+                else reach.gone(use, "not offered")
+            )
             number = use.origin.number
             lost_to: LostTo = "summary" if number in summarised else "dropped"
             if number in replaced:

@@ -170,7 +170,9 @@ class _EngineReplay:
         self._session = self._library.session(_SESSION)
         self._session.learn_context_length(run.model.context_length)
         self._internals = internals(self._session)
-        self._scorer = Scorer(uses, script.messages, tokenizer=self._tokenizer)
+        self._scorer = Scorer(
+            uses, script.messages, tokenizer=self._tokenizer, offers_recall=self._offers_recall
+        )
         self._marks: CacheMarks | None = None
         self._sent, self._called = 0, 0.0
         self._recalled: dict[int, int] = {}
@@ -277,7 +279,7 @@ class _EngineReplay:
         return cost
 
     def _rework(self, ledger: Ledger, prompt: int) -> int:
-        """Return the cost of the recalls that this call needs; a recalled result stays in the tail for a while."""
+        """Return the cost of the recalls, or tools run again, that this call needs; their results stay in the tail for a while."""
         found, scale = self._scorer.at(ledger, self._search), self._internals.scale
         self._rows.found += found
         cost, whole = 0, round(ledger.view.original_tokens * scale)
