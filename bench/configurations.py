@@ -1,25 +1,38 @@
 """What recorded sessions cost as their client had them, and in each configuration of Lowwater, on four price sheets.
 
-    .venv/bin/python -m bench.configurations [--sessions N] [--sheets anthropic-r10,…] [--least-calls N]
+    .venv/bin/python -m bench.configurations [--sources agentv,…] [--sessions N] [--sheets anthropic-r10,…] [--least-calls N]
+    .venv/bin/python -m bench.configurations --results FILE --minutes 8   # again and again, until all are played
+    .venv/bin/python -m bench.configurations --results FILE --minutes 0 --write
 
 Every session is played by the real engine on its messages at their recorded times. `as-recorded` has the client's own
 compactions where they were recorded, and the cache lifetime that it asked for; all other rows have the whole history and the
-lifetime of `cache_ttl: auto`. Rework is one recall for each later use of
-something that is no longer in view; the calls that a client made again after its own compactions are part of every row.
+lifetime of `cache_ttl: auto`, and those that offer recall pay for the definitions of its tools in every call. Rework is one
+recall for each later use of something that is no longer in view, or the tool run again where recall is not offered; the
+calls that a client made again after its own compactions are part of every row. `shipped x4` is `shipped` with
+`disturbed_calls: 4`: what it costs to compact more rarely. `summaries alone` is `shipped` without recall.
+
+With `--results`, what is played is appended to a file and not played again; the file is for one state of the code. Only
+sessions that every row and sheet has are counted. `--write` puts the tables into bench/README.md. The command ends with
+status 1 if `shipped` costs more than 3 % more than `full` on some sheet.
 """
 
 import argparse
 import sys
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from multiprocessing import Pool
+from pathlib import Path
 from random import Random
 
+import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from bench.transcripts import ABSENT, CANONICAL
 from lowwater.adapters.models import load_registry
 from lowwater.errors import BadInput
+from lowwater.lab.references.reachability import LOST_TO
 from lowwater.lab.references.uses import uses_of
 from lowwater.lab.replay.as_recorded import (
     AS_RECORDED,
@@ -27,22 +40,46 @@ from lowwater.lab.replay.as_recorded import (
     play_as_recorded,
     recorded_lifetime,
 )
-from lowwater.lab.replay.course_replay import PolicyOutcome
-from lowwater.lab.replay.live import CONFIGURATIONS, EngineRun, play_with_engine
+from lowwater.lab.replay.course_replay import RECENT, PolicyOutcome
+from lowwater.lab.replay.live import (
+    CONFIGURATIONS,
+    FULL,
+    NEVER,
+    SHIPPED,
+    Configuration,
+    EngineRun,
+    play_with_engine,
+)
 from lowwater.lab.replay.script import SHEETS, course_for, model_named, script_of
 from lowwater.logs.importers import recordings
 from lowwater.logs.recording import Recording
 
-NEVER = "never"
-ROWS = (AS_RECORDED, NEVER, *CONFIGURATIONS)
+ROWS = (AS_RECORDED, NEVER, "shipped", "full", "keyless")
+APART = ("shipped", "summaries alone", "keyless", "no-recall")
+"""Summaries and recall, the one, the other, and neither."""
+RARER = ("shipped x0", "shipped x2", "shipped x4", "shipped x8")
+"""The shipped configuration with other values of `disturbed_calls`; the default is 1."""
+MOST_OVER_FULL = 1.03
+README = Path(__file__).with_name("README.md")
+BEGIN, END = "<!-- bench.configurations -->\n", "<!-- end of bench.configurations -->\n"
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """One session, to be played in every row on one price sheet."""
+    """One session, to be played in some rows on one price sheet."""
 
     recording: Recording
     sheet: str
     rows: tuple[str, ...]
+
+
+class Played(Struct, frozen=True, kw_only=True):
+    """The outcome of one session in one row on one price sheet."""
+
+    session: str
+    source: str
+    sheet: str
+    row: str
+    outcome: PolicyOutcome
 
 
 class Sums(Struct, kw_only=True):
@@ -54,17 +91,25 @@ class Sums(Struct, kw_only=True):
     rework: int = 0
     summaries: int = 0
     compactions: int = 0
+    summary_calls: int = 0
+    rewritten: int = 0
     uses: int = 0
     in_view: int = 0
     one_recall: int = 0
     late: int = 0
     late_in_view: int = 0
-    lost: Counter[str] = field(default_factory=Counter)
+    lost_recent: Counter[str] = field(default_factory=Counter)
+    lost_late: Counter[str] = field(default_factory=Counter)
 
     @property
     def total(self) -> int:
         """Calls, summaries and rework."""
         return self.cost + self.rework
+
+    @property
+    def per_100_calls(self) -> float:
+        """Compactions in a hundred calls."""
+        return 100 * self.compactions / self.calls
 
     def add(self, outcome: PolicyOutcome) -> None:
         """Add a session."""
@@ -74,24 +119,27 @@ class Sums(Struct, kw_only=True):
         self.rework += outcome.rework
         self.summaries += outcome.summaries
         self.compactions += outcome.cadence.events
+        self.summary_calls += outcome.cadence.summary_calls
+        self.rewritten += outcome.cadence.rewritten
         self.uses += outcome.recall.uses
         self.in_view += outcome.recall.in_view
         self.one_recall += outcome.recall.one_recall or 0
         self.late += outcome.recall.late
         self.late_in_view += outcome.recall.late_in_view
-        self.lost.update(outcome.recall.lost)
+        self.lost_recent.update(outcome.recall.lost_recent)
+        self.lost_late.update(outcome.recall.lost_late)
 
 
-def play(job: Job) -> dict[str, PolicyOutcome]:
+def play(job: Job) -> list[Played]:
     """Return the outcome of each row."""
     script, model = script_of(job.recording), model_named(job.sheet, load_registry())
     uses = uses_of(script.messages)
     course = course_for(script, (), model=model.name, recorded=job.recording.model or model.name)
     outputs = tuple(turn.output for turn in course.turns)
-    found: dict[str, PolicyOutcome] = {}
+    found: list[Played] = []
     for row in job.rows:
         if row == AS_RECORDED:
-            found[row] = play_as_recorded(
+            outcome = play_as_recorded(
                 script,
                 uses,
                 client_compactions(job.recording),
@@ -100,88 +148,251 @@ def play(job: Job) -> dict[str, PolicyOutcome]:
                 fixed=course.fixed,
                 cache_ttl=recorded_lifetime(job.recording),
             )
-            continue
-        run = EngineRun(
-            policy=NEVER if row == NEVER else "rent-or-buy",
-            model=model,
-            outputs=outputs,
-            fixed=course.fixed,
-            configuration=CONFIGURATIONS["keyless" if row == NEVER else row],
+        else:
+            name, _, disturbed = row.partition(" x")
+            run = EngineRun(
+                policy=NEVER if name == NEVER else "rent-or-buy",
+                model=model,
+                outputs=outputs,
+                fixed=course.fixed,
+                configuration=_configuration(name),
+                disturbed_calls=float(disturbed) if disturbed else None,
+            )
+            outcome = play_with_engine(script, uses, run)
+        found.append(
+            Played(
+                session=script.name,
+                source=Path(job.recording.path).parent.name,
+                sheet=job.sheet,
+                row=row,
+                outcome=replace(outcome, series=None, events=()),
+            )
         )
-        found[row] = play_with_engine(script, uses, run)
     return found
 
 
-def chosen(least_calls: int, most: int) -> list[Recording]:
-    """Return the sessions with times and enough calls; of more than `most`, a sample that is the same every time."""
+def _configuration(row: str) -> Configuration:
+    if row == APART[1]:
+        return replace(SHIPPED, name=row, offers_recall=False)
+    return CONFIGURATIONS["no-recall" if row == NEVER else row]
+
+
+def chosen(least_calls: int, sources: Sequence[str] = ()) -> list[Recording]:
+    """Return the sessions with times and enough calls, in an order that is random and the same every time."""
     found: list[Recording] = []
-    for recording in recordings([CANONICAL]):
+    for recording in recordings([CANONICAL / each for each in sources] or [CANONICAL]):
         try:
             script = script_of(recording)
         except BadInput:
             continue
         if not script.lacks_times and len(script.exchanges) >= least_calls:
             found.append(recording)
-    if most and len(found) > most:
-        Random(20261118).shuffle(found)
-        found = found[:most]
+    Random(20261118).shuffle(found)
     return found
 
 
-def table(sums: dict[str, Sums]) -> Iterator[str]:
+def whole(played: Iterable[Played], sheets: Sequence[str], rows: Sequence[str]) -> list[Played]:
+    """Return these rows of the sessions that have been played in all of them, on all of these sheets."""
+    by_session: dict[str, dict[tuple[str, str], Played]] = {}
+    for each in played:
+        if each.sheet in sheets and each.row in rows:
+            by_session.setdefault(each.session, {})[each.sheet, each.row] = each
+    wanted = len(sheets) * len(rows)
+    return [each for found in by_session.values() if len(found) == wanted for each in found.values()]
+
+
+def summed(
+    played: Iterable[Played], sheets: Sequence[str], rows: Sequence[str]
+) -> dict[str, dict[str, Sums]]:
+    """Return the sums by sheet and row, over the sessions that have been played in all of them."""
+    sums = {sheet: {row: Sums() for row in rows} for sheet in sheets}
+    for each in whole(played, sheets, rows):
+        sums[each.sheet][each.row].add(each.outcome)
+    return sums
+
+
+def table(sums: Mapping[str, Sums]) -> Iterator[str]:
     """Yield a price sheet's table in Markdown."""
-    never, recorded = sums[NEVER].total, sums.get(AS_RECORDED)
-    yield "| | cost | ÷ never | ÷ as recorded | summaries | rework | uses in view | late ones | one recall away | compactions per 100 calls |"
+    never, recorded = sums[NEVER].total, sums[AS_RECORDED].total
+    yield (
+        "| | cost | ÷ as recorded | ÷ never | summaries | rework | late uses in view | lost uses one recall away | "
+        "compactions per 100 calls | tokens rewritten per call |"
+    )
     yield "|---|---|---|---|---|---|---|---|---|---|"
     for row, each in sums.items():
-        beside = f"{each.total / recorded.total:.2f}" if recorded else "–"
         yield (
-            f"| {row} | ${each.total / 1e9:,.2f} | {each.total / never:.2f} | {beside} | "
+            f"| {row} | ${each.total / 1e9:,.2f} | {each.total / recorded:.2f} | {each.total / never:.2f} | "
             f"{each.summaries / each.total:.1%} | {each.rework / each.total:.1%} | "
-            f"{each.in_view / max(1, each.uses):.1%} | "
-            f"{_share(each.late_in_view, each.late)} | "
-            f"{each.one_recall / max(1, each.uses - each.in_view):.1%} of the rest | "
-            f"{100 * each.compactions / each.calls:.1f} |"
+            f"{_share(each.late_in_view, each.late)} | {_share(each.one_recall, each.uses - each.in_view)} | "
+            f"{each.per_100_calls:.1f} | {each.rewritten / each.calls:,.0f} |"
         )
 
 
-def losses(sums: dict[str, Sums]) -> Iterator[str]:
-    """Yield what replaced the results whose uses are not in view, in Markdown."""
-    ways = sorted({way for each in sums.values() for way in each.lost})
-    yield f"| not in view, of all uses | {' | '.join(ways)} |"
-    yield f"|---|{'---|' * len(ways)}"
-    for row, each in sums.items():
-        yield f"| {row} | {' | '.join(_share(each.lost[way], each.uses) for way in ways)} |"
+def losses(by_sheet: Mapping[str, Mapping[str, Sums]]) -> Iterator[str]:
+    """Yield what replaced the results whose uses are not in view, by their age, over all price sheets, in Markdown."""
+    causes = {"summary": "behind a summary", "dropped": "dropped by the client"}
+    titles = " | ".join(causes.get(cause, cause) for cause in LOST_TO)
+    yield f"| | results | uses | not in view | {titles} |"
+    yield f"|---|---|---|---|{'---|' * len(LOST_TO)}"
+    for row in next(iter(by_sheet.values())):
+        of = [sums[row] for sums in by_sheet.values()]
+        late = sum(each.late for each in of)
+        recent = sum(each.uses for each in of) - late
+        for age, uses, counters in (
+            (f"at most {RECENT} calls old", recent, [each.lost_recent for each in of]),
+            ("older", late, [each.lost_late for each in of]),
+        ):
+            lost = {cause: sum(each[cause] for each in counters) for cause in LOST_TO}
+            shares = " | ".join(_share(count, uses) for count in lost.values())
+            yield f"| {row} | {age} | {uses:,} | {_share(sum(lost.values()), uses)} | {shares} |"
+
+
+def apart(by_sheet: Mapping[str, Mapping[str, Sums]]) -> Iterator[str]:
+    """Yield what summaries and recall are worth, together and apart, in Markdown."""
+    yield (
+        "| sheet | | cost ÷ that of shipped | rework | late uses in view | lost uses one recall away | "
+        "summary calls per 100 calls |"
+    )
+    yield "|---|---|---|---|---|---|---|"
+    for sheet, sums in by_sheet.items():
+        for row, each in sums.items():
+            yield (
+                f"| {sheet} | {row} | {each.total / sums[SHIPPED.name].total:.3f} | {each.rework / each.total:.1%} | "
+                f"{_share(each.late_in_view, each.late)} | {_share(each.one_recall, each.uses - each.in_view)} | "
+                f"{100 * each.summary_calls / each.calls:.1f} |"
+            )
+
+
+def rarer(by_sheet: Mapping[str, Mapping[str, Sums]]) -> Iterator[str]:
+    """Yield what compacting more rarely costs, in Markdown."""
+    yield (
+        "| sheet | `disturbed_calls` | cost ÷ that of 1 | compactions per 100 calls | tokens rewritten per call | "
+        "late uses in view |"
+    )
+    yield "|---|---|---|---|---|---|"
+    for sheet, sums in by_sheet.items():
+        values = {float(row.partition(" x")[2] or 1): each for row, each in sums.items()}
+        for value, each in sorted(values.items()):
+            yield (
+                f"| {sheet} | {value:g} | {each.total / values[1].total:.3f} | {each.per_100_calls:.1f} | "
+                f"{each.rewritten / each.calls:,.0f} | {_share(each.late_in_view, each.late)} |"
+            )
+
+
+def tables(played: Sequence[Played], of: int) -> Iterator[str]:
+    """Yield all tables of what was played, of `of` sessions that there are."""
+    present = {each.sheet for each in played}
+    sheets = [sheet for sheet in SHEETS if sheet in present]
+    by_sheet = summed(played, sheets, ROWS)
+    one = by_sheet[sheets[0]][NEVER]
+    if not one.sessions:
+        yield "no session has been played in every row yet"
+        return
+    sources = Counter({each.session: each.source for each in whole(played, sheets, ROWS)}.values())
+    yield (
+        f"{one.sessions} of {of} sessions, {one.calls:,} calls, Lowwater as of {time.strftime('%Y-%m-%d')} "
+        f"({', '.join(f'{source} {count}' for source, count in sources.most_common())})."
+    )
+    for sheet, sums in by_sheet.items():
+        over = sums[SHIPPED.name].total / sums[FULL.name].total
+        yield f"\n**{sheet}** ({SHEETS[sheet]}); shipped ÷ full {over:.3f}:\n"
+        yield from table(sums)
+    yield f"\n**Where uses are lost**, of all uses of results of that age, {len(by_sheet)} price sheets together:\n"
+    yield from losses(by_sheet)
+    by_part = summed(played, sheets, APART)
+    first = by_part[sheets[0]][SHIPPED.name]
+    if first.sessions:
+        yield f"\n**Summaries and recall, together and apart**, {first.sessions} sessions, {first.calls:,} calls:\n"
+        yield from apart(by_part)
+    by_value = summed(played, sheets, (SHIPPED.name, *RARER))
+    first = by_value[sheets[0]][SHIPPED.name]
+    if first.sessions:
+        yield f"\n**More rarely**, {first.sessions} sessions, {first.calls:,} calls:\n"
+        yield from rarer(by_value)
+
+
+def is_near_full(played: Sequence[Played]) -> bool:
+    """Return whether the shipped configuration costs about as much as the full one on every sheet that was played."""
+    pair = (SHIPPED.name, FULL.name)
+    by_sheet = summed(played, tuple({each.sheet for each in played}), pair)
+    return all(sums[pair[0]].total <= MOST_OVER_FULL * sums[pair[1]].total for sums in by_sheet.values())
 
 
 def _share(part: int, whole: int) -> str:
     return f"{part / whole:.1%}" if whole else "–"
 
 
+def _read(results: Path | None) -> list[Played]:
+    if results is None or not results.exists():
+        return []
+    return [msgspec.json.decode(line, type=Played) for line in results.read_bytes().splitlines()]
+
+
+def _jobs(
+    sessions: Sequence[Recording], asked: argparse.Namespace, played: Sequence[Played]
+) -> Iterator[Job]:
+    """Yield what is still to be played, session by session."""
+    done = {(each.session, each.sheet, each.row) for each in played}
+    for recording in sessions:
+        name = script_of(recording).name
+        for sheet in asked.sheets.split(","):
+            rows = tuple(row for row in asked.rows.split(",") if (name, sheet, row) not in done)
+            if rows:
+                yield Job(recording=recording, sheet=sheet, rows=rows)
+
+
+def _play_all(jobs: Iterable[Job], asked: argparse.Namespace) -> Iterator[Played]:
+    """Yield what is played until the time is up; the last job is finished."""
+    until = time.monotonic() + 60 * asked.minutes if asked.minutes is not None else float("inf")
+    with Pool(asked.processes) as pool:
+        for done, found in enumerate(pool.imap_unordered(play, jobs), start=1):
+            if asked.results is not None:
+                with asked.results.open("ab") as file:
+                    file.writelines(msgspec.json.encode(each) + b"\n" for each in found)
+            yield from found
+            if sys.stderr.isatty():
+                print(f"\r{done} sessions on a sheet", end="", file=sys.stderr, flush=True)
+            if time.monotonic() >= until:
+                pool.terminate()
+                return
+
+
 def main() -> int:
     """Print the tables."""
     given = argparse.ArgumentParser(description="Cost and uses in view of every configuration.")
-    given.add_argument("--sessions", type=int, default=0, help="a sample of so many sessions; 0 for all")
+    given.add_argument("--sessions", type=int, default=0, help="so many of the sessions; 0 for all")
+    given.add_argument(
+        "--sources", default="", help="folders of the recorded sessions, separated by commas; empty for all"
+    )
     given.add_argument("--least-calls", type=int, default=30, help="sessions with fewer calls are left out")
     given.add_argument("--sheets", default=",".join(SHEETS), help="price sheets, separated by commas")
-    given.add_argument("--rows", default=",".join(ROWS), help="rows, separated by commas")
+    given.add_argument(
+        "--rows",
+        default=",".join(ROWS),
+        help=f"rows, separated by commas; also {', '.join((*APART[1::2], *RARER))}",
+    )
+    given.add_argument("--results", type=Path, help="what is played is kept here and not played again")
+    given.add_argument("--minutes", type=float, help="stop after so many minutes")
+    given.add_argument("--processes", type=int, help="how many sessions are played at once")
+    given.add_argument("--write", action="store_true", help="put the tables into bench/README.md")
     asked = given.parse_args()
     if not CANONICAL.is_dir():
         print(ABSENT)
         return 0
-    sessions, rows = chosen(asked.least_calls, asked.sessions), tuple(asked.rows.split(","))
-    for sheet in asked.sheets.split(","):
-        sums = {row: Sums() for row in rows}
-        jobs = [Job(recording=each, sheet=sheet, rows=rows) for each in sessions]
-        with Pool() as pool:
-            for done, outcomes in enumerate(pool.imap_unordered(play, jobs), start=1):
-                for row, outcome in outcomes.items():
-                    sums[row].add(outcome)
-                if sys.stderr.isatty():
-                    print(f"\r{sheet}: {done} of {len(jobs)}", end="", file=sys.stderr, flush=True)
-        print(f"\n{sheet}: {len(sessions)} sessions, {next(iter(sums.values())).calls:,} calls\n")
-        print("\n".join([*table(sums), "", *losses(sums)]), flush=True)
-    return 0
+    sessions, played = (
+        chosen(asked.least_calls, [each for each in asked.sources.split(",") if each]),
+        _read(asked.results),
+    )
+    if asked.minutes != 0:
+        played += _play_all(_jobs(sessions[: asked.sessions or None], asked, played), asked)
+    said = "\n".join(tables(played, len(sessions)))
+    print(said)
+    if asked.write:
+        text = README.read_text(encoding="utf-8")
+        before, _, rest = text.partition(BEGIN)
+        _, _, after = rest.partition(END)
+        README.write_text(f"{before}{BEGIN}{said}\n{END}{after}", encoding="utf-8")
+    return int(not is_near_full(played))
 
 
 if __name__ == "__main__":

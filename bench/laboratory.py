@@ -1,4 +1,4 @@
-"""The laboratory's tables from what `lowwater replay --json` wrote, one file for each price sheet.
+"""The laboratory's tables from what `lowwater replay --json` printed, one file for each price sheet.
 
     .venv/bin/python -m bench.laboratory anthropic-r10.json anthropic-r05.json openai-30m.json deepseek.json
 
@@ -185,7 +185,7 @@ def main(paths: Sequence[str]) -> int:
     rows, engine, missed = [], [], []
     if not paths:
         print(
-            "name the files that `lowwater replay --json FILE` wrote, one for each price sheet",
+            "name files with the output of `lowwater replay --json`, one for each price sheet",
             file=sys.stderr,
         )
         return 2
@@ -193,7 +193,7 @@ def main(paths: Sequence[str]) -> int:
         try:
             told = msgspec.json.decode(path.read_bytes(), type=Told)
         except (OSError, msgspec.MsgspecError) as error:
-            print(f"{path} is nothing that `lowwater replay --json` wrote: {error}", file=sys.stderr)
+            print(f"{path} is nothing that `lowwater replay --json` printed: {error}", file=sys.stderr)
             return 2
         sessions = [each for each in told.sessions if each.optimum_usd is not None]
         line, misses = row(path.stem, sessions)

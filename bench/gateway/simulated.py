@@ -1,6 +1,7 @@
 """A provider that plays a recording: it answers what was recorded, and bills what it is sent by the cost engine."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 from msgspec import Struct
@@ -48,7 +49,7 @@ class SimulatedProvider:
         self._clock = clock
         self._scale = calibration_for(model.name).scale
         self._tokenizer, self._framing = counter_for(model.name), framing_for(model.name)
-        self._sizes: dict[bytes, int] = {}
+        self._sizes: dict[bytes, tuple[int, ...]] = {}
         self.playing: dict[str, Playing] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -81,8 +82,9 @@ class SimulatedProvider:
         return msgspec.json.encode(as_completion(msgspec.Raw(answer), usage, self._model.name))
 
     def _billed(self, playing: Playing, messages: Sequence[Message], answer: Message, output: int) -> Usage:
-        sizes = tuple(self._size(message) for message in messages)
-        view = Ledger().append(Appended(at=0.0, messages=tuple(messages), tokens=sizes)).view
+        seen = tuple(part for message in messages for part in _parted(message))
+        sizes = tuple(size for message in messages for size in self._sizes_of(message))
+        view = Ledger().append(Appended(at=0.0, messages=seen, tokens=sizes)).view
         prompt = calibration_for(self._model.name).next_prompt(sum(sizes))
         laid = lay_out_prompt(view, start=b"", prompt=prompt, scale=self._scale, marks={})
         at = self._clock.now()
@@ -99,10 +101,22 @@ class SimulatedProvider:
         ).belief
         return usage
 
-    def _size(self, message: Message) -> int:
+    def _sizes_of(self, message: Message) -> tuple[int, ...]:
+        """Return the tokens of each part that the cache sees; together they are those of the message."""
         known = self._sizes.get(message.digest)
         if known is None:
-            known = self._sizes[message.digest] = count_message(
-                message, self._tokenizer, framing=self._framing
-            )
+            count = partial(count_message, tokenizer=self._tokenizer, framing=self._framing)
+            *before, _ = [count(part) for part in _parted(message)]
+            known = self._sizes[message.digest] = (*before, max(0, count(message) - sum(before)))
         return known
+
+
+def _parted(message: Message) -> Sequence[Message]:
+    """Return a user message part by part.
+
+    A cache compares tokens, not messages: where a compaction appends a summary to a user message, what was there before
+    it is still cached. Answers are never appended to.
+    """
+    if message.role != "user" or len(message.parts) < 2:
+        return (message,)
+    return [message.with_parts((part,)) for part in message.parts]

@@ -1,20 +1,90 @@
 """The table of configurations, on a generated recording."""
 
-from bench.configurations import ROWS, Job, Sums, play, table
+from collections.abc import Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from bench.configurations import (
+    APART,
+    RARER,
+    ROWS,
+    Job,
+    Played,
+    apart,
+    is_near_full,
+    losses,
+    play,
+    rarer,
+    summed,
+    table,
+    tables,
+)
 from lowwater.lab.replay.as_recorded import AS_RECORDED
+from lowwater.lab.replay.course_replay import PolicyOutcome
+from lowwater.lab.replay.live import NEVER
 from tests.lab.replay_recordings import recording
 
+SHEET = "deepseek"
 
-def test_each_row_is_played_and_divided_by_never_and_by_the_recorded_session():
-    found = play(Job(recording=recording(turns=30), sheet="deepseek", rows=ROWS))
-    sums = {row: Sums() for row in ROWS}
-    for row, outcome in found.items():
-        sums[row].add(outcome)
-    head, _, *lines = table(sums)
-    assert head.startswith("| | cost | ÷ never | ÷ as recorded |")
-    assert [line.split(" | ")[0] for line in lines] == [f"| {row}" for row in ROWS]
-    by_row = dict(zip(ROWS, lines, strict=True))
-    for row in (AS_RECORDED, "never"):
-        assert " | 1.00 | 1.00 | " in by_row[row], "a session without compactions of its client's"
-    assert {each.calls for each in sums.values()} == {sums["never"].calls}
-    assert sums["keyless"].summaries == sums["never"].summaries == 0
+
+@pytest.fixture(scope="module")
+def played() -> Sequence[Played]:
+    return play(Job(recording=recording(turns=60), sheet=SHEET, rows=(*ROWS, *APART[1::2], *RARER)))
+
+
+def cells(lines: Sequence[str]) -> dict[str, list[str]]:
+    """Return the cells of a table by the name of their row."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+    return {row[0]: row[1:] for row in rows}
+
+
+def test_each_row_is_played_and_divided_by_never_and_by_the_recorded_session(played):
+    sums = summed(played, (SHEET,), ROWS)[SHEET]
+    found = cells(list(table(sums)))
+    assert tuple(found) == ROWS
+    for row in (AS_RECORDED, NEVER):
+        assert found[row][1:3] == ["1.00", "1.00"], "a session without compactions of its client's"
+        assert found[row][-2:] == ["0.0", "0"]
+    assert {each.calls for each in sums.values()} == {sums[NEVER].calls}
+    assert sums["keyless"].summaries == sums[NEVER].summaries == 0
+
+
+def test_every_use_that_is_not_in_view_has_a_cause_and_an_age(played):
+    for each in summed(played, (SHEET,), ROWS)[SHEET].values():
+        assert each.lost_late.total() == each.late - each.late_in_view
+        assert each.lost_recent.total() + each.lost_late.total() == each.uses - each.in_view
+    assert len(list(losses(summed(played, (SHEET,), ROWS)))) == 2 + 2 * len(ROWS)
+
+
+def test_a_dearer_disturbance_compacts_more_rarely_and_rewrites_less(played):
+    sums = summed(played, (SHEET,), ("shipped", *RARER))
+    often, seldom = sums[SHEET]["shipped x0"], sums[SHEET]["shipped x8"]
+    assert often.compactions > seldom.compactions
+    assert often.rewritten > seldom.rewritten
+    assert [line.split("|")[2].strip() for line in list(rarer(sums))[2:]] == ["0", "1", "2", "4", "8"]
+
+
+def test_summaries_and_recall_are_played_together_and_apart(played):
+    sums = summed(played, (SHEET,), APART)[SHEET]
+    assert [sums[row].summary_calls > 0 for row in APART] == [True, True, False, False]
+    assert [sums[row].one_recall for row in APART[1::2]] == [0, 0]
+    assert [line.split("|")[2].strip() for line in list(apart({SHEET: sums}))[2:]] == list(APART)
+
+
+def test_only_sessions_that_every_row_has_are_counted(played):
+    partly = [replace(each, session="two", source="other") for each in played if each.row != "full"]
+    assert list(tables(partly, 1)) == ["no session has been played in every row yet"]
+    first = next(iter(tables([*played, *partly], 5)))
+    assert first.startswith("1 of 5 sessions, 60 calls")
+    assert first.endswith(f"({played[0].source} 1).")
+
+
+@pytest.mark.parametrize(("shipped", "near"), [(1_029, True), (1_031, False)])
+def test_shipped_may_cost_three_per_cent_more_than_full(shipped, near):
+    assert is_near_full([costing("shipped", shipped), costing("full", 1_000)]) == near
+
+
+def costing(row: str, cost: int) -> Played:
+    outcome = PolicyOutcome(policy="rent-or-buy", kind="full", arm="", is_bounded=False, cost=cost)
+    return Played(session="one", source="", sheet=SHEET, row=row, outcome=outcome)

@@ -58,13 +58,13 @@ def test_a_table_has_a_line_for_each_policy_and_fits_the_terminal(folder, column
     assert "…" not in done.stdout.partition(" left out")[0], "only paths are shortened"
 
 
-def test_the_json_has_what_is_promised(folder, tmp_path):
-    file = tmp_path / "replay.json"
+def test_the_json_is_all_that_is_printed_and_has_what_is_promised(folder):
     done = run(
-        folder, "--policies", "rent-or-buy,never", "--model", "anthropic-r10", "--workers", 1, "--json", file
+        folder, "--policies", "rent-or-buy,never", "--model", "anthropic-r10", "--workers", 1, "--json"
     )
     assert done.exit_code == 0, done.output
-    told = json.loads(file.read_text())
+    assert done.stderr == ""
+    told = json.loads(done.stdout)
     assert set(told) == {"configuration", "policies", "sessions", "skipped", "unread"}
     assert list(told["policies"]) == ["rent-or-buy", "never", "optimum", "as-recorded"]
     ours = told["policies"]["rent-or-buy"]
@@ -78,6 +78,7 @@ def test_the_json_has_what_is_promised(folder, tmp_path):
         "turns_between_events",
         "summary_calls",
         "reclaimed_per_event",
+        "rewritten",
         "prompt_and_summary_tokens",
         "earliest_changed",
         "prunes_per_summary",
@@ -90,23 +91,22 @@ def test_the_json_has_what_is_promised(folder, tmp_path):
     assert [Path(each["path"]).name for each in told["unread"]] == ["notes.md"]
 
 
-def test_json_alone_is_printed_for_programs(folder):
-    done = run(folder, "--policies", "never", *FAST, "--json", "-")
-    assert set(json.loads(done.stdout)["policies"]) == {"never", "optimum"}
-
-
 def test_every_report_names_the_configuration_and_has_the_recorded_session_beside_it(folder, tmp_path):
-    page, file = tmp_path / "replay.html", tmp_path / "replay.json"
-    args = ("--policies", "rent-or-buy", "--model", "anthropic-r10", "--workers", 1, "--html", page)
-    done = run(folder, *args, "--json", file, "--configuration", "keyless")
+    page, kept = tmp_path / "replay.html", tmp_path / "run"
+    args = ("--policies", "rent-or-buy", "--model", "anthropic-r10", "--workers", 1, "--run", kept)
+    done = run(folder, *args, "--html", page, "--configuration", "keyless")
     assert done.exit_code == 0, done.output
-    told, said = json.loads(file.read_text()), " ".join(done.stdout.split())
+    told = json.loads(run(folder, *args, "--json", "--configuration", "keyless").stdout)
+    said = " ".join(done.stdout.split())
     about = "recall, and no model is asked: summaries are extracted"
     assert told["configuration"] == {"name": "keyless", "about": about}
     assert f"configuration keyless: {about}" in said
     ours, recorded = (told["policies"][name] for name in ("rent-or-buy", "as-recorded"))
     cost = ours["full"]["neutral"]["cost_with_rework_usd"]
     assert f"rent-or-buy in the configuration keyless costs ${cost:,.2f}, rework included" in said
+    assert "uses that are not in view, by what replaced the result" in said
+    late = ours["recall"]["late"]
+    assert f"older {late['uses']:,} {late['lost'].get('summary', 0):.1%}" in said
     assert f"than as recorded (${recorded['cost_with_rework_usd']:,.2f})" in said
     assert "in the configuration “keyless”" in page.read_text()
     assert "“As-recorded” is the session with its client" in page.read_text()
@@ -125,7 +125,7 @@ def test_a_page_is_written_for_a_browser(folder, tmp_path):
 
 
 def test_a_run_folder_is_filled_and_used(folder, tmp_path):
-    args = (folder, "--policies", "never", *FAST, "--json", "-", "--run", tmp_path / "run")
+    args = (folder, "--policies", "never", *FAST, "--json", "--run", tmp_path / "run")
     first, again = run(*args), run(*args)
     assert len(list((tmp_path / "run").glob("*.result"))) == 4
     assert first.stdout == again.stdout
@@ -189,7 +189,7 @@ def test_an_interrupt_that_is_lost_on_its_way_ends_the_run_all_the_same(folder, 
 
 @pytest.mark.full
 def test_an_interrupted_run_shows_what_it_has_and_is_resumed(folder, tmp_path):
-    script, kept, told = tmp_path / "command.py", tmp_path / "run", tmp_path / "told.json"
+    script, kept = tmp_path / "command.py", tmp_path / "run"
     script.write_text(COMMAND)
     args = [
         str(folder),
@@ -200,7 +200,7 @@ def test_an_interrupted_run_shows_what_it_has_and_is_resumed(folder, tmp_path):
         "--model",
         "anthropic-r10",
     ]
-    places = ["--run", str(kept), "--json", str(told)]
+    places = ["--run", str(kept), "--json"]
     begun = subprocess.Popen(
         [sys.executable, str(script), *args, "--workers", "2", *places],
         stdout=subprocess.PIPE,
@@ -210,13 +210,13 @@ def test_an_interrupted_run_shows_what_it_has_and_is_resumed(folder, tmp_path):
     while begun.poll() is None and not list(kept.glob("*.result")):
         pass
     os.killpg(begun.pid, signal.SIGINT)
-    _, said = begun.communicate(timeout=60)
+    told, said = begun.communicate(timeout=60)
     assert begun.returncode == 130
+    assert json.loads(told)["sessions"], "what was played is reported"
     assert b"interrupted; run it again" in said
     assert b"Traceback" not in said
-    assert run(*args, "--workers", 1, *places).exit_code == 0
-    whole = run(*args, "--workers", 1, "--json", "-")
-    assert json.loads(told.read_text()) == json.loads(whole.stdout)
+    resumed, whole = run(*args, "--workers", 1, *places), run(*args, "--workers", 1, "--json")
+    assert json.loads(resumed.stdout) == json.loads(whole.stdout)
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def _played(conversation: Conversation, number: int, sent_as: str, texts: Texts,
 
 
 def _replayed(log: str, folder: Path) -> Tree:
-    return json_of("replay", log, "--workers", "1", "--json", "-", folder=folder)
+    return json_of("replay", log, "--workers", "1", "--json", folder=folder)
 
 
 def _linked(path: str, folder: Path) -> str:

@@ -24,9 +24,9 @@ SESSION = [
 ]
 
 
-def outcome(messages, *stands, answer=ANSWER, search=None):
+def outcome(messages, *stands, answer=ANSWER, search=None, offers_recall=True):
     session = [*messages, answer]
-    scorer = Scorer(uses_of(session), session, tokenizer=TOKENIZER)
+    scorer = Scorer(uses_of(session), session, tokenizer=TOKENIZER, offers_recall=offers_recall)
     (found,) = scorer.at(ledger_of(messages, *stands), search)
     return found
 
@@ -125,6 +125,13 @@ def test_without_visible_words_nothing_can_be_asked():
     assert found.because == "not found"
     found = outcome([SESSION[2], SESSION[4]], shown(2, 2), answer=said("tries_allowed"))
     assert (found.place, found.because) == ("gone", "no words")
+
+
+def test_a_model_without_recall_has_to_run_the_tool_again():
+    stands = (shown(1, 2), elided(3, "[read · recall lw:3]"), shown(4, 5))
+    found = outcome(with_result(long_result(before=90, after=90)), *stands, offers_recall=False)
+    assert (found.place, found.because) == ("gone", "not offered")
+    assert found.tokens == TOKENIZER.count(found.use.origin.text) > 100
 
 
 def test_a_result_that_the_ledger_itself_lacks_is_gone():

@@ -1,9 +1,11 @@
 """A session as its client had it, beside what the engine plays; and what each configuration does."""
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from lowwater.core.messages import Message, Text
+from lowwater.core.tokens.counting import count_preamble
 from lowwater.errors import BadSetting
 from lowwater.lab.replay.as_recorded import AS_RECORDED, client_compactions
 from lowwater.lab.replay.course_replay import PolicyOutcome
@@ -12,6 +14,8 @@ from lowwater.lab.replay.script import NEUTRAL, REPLACEMENT_KIND
 from lowwater.lab.replay.session import ReplayOptions, ReplayTask, replay_session
 from lowwater.logs.importers import recordings
 from lowwater.logs.recording import RecordedMessage, Recording
+from lowwater.session.factories import counter_for
+from lowwater.session.library import Lowwater
 from tests.lab.compacted_logs import COMPACT, READ, TESTS, USER, claude_log, codex_log
 from tests.lab.replay_recordings import recording
 
@@ -100,6 +104,20 @@ def test_a_configuration_says_who_writes_when_and_whether_the_model_recalls(
     played = outcomes(recording(turns=120), model="anthropic-r10", configuration=name)
     assert played["rent-or-buy"].cadence.events > 0
     assert (played["rent-or-buy"].summaries > 0) == bool(writers)
+
+
+def test_the_definitions_of_the_recall_tools_are_in_every_prompt_but_those_of_never():
+    made, turns = recording(turns=5), 5
+    keyless, bare = (outcomes(made, configuration=name) for name in ("keyless", "no-recall"))
+    prompts = {
+        policy: keyless[policy].cadence.prompt_and_summary_tokens
+        - bare[policy].cadence.prompt_and_summary_tokens
+        for policy in ("rent-or-buy", "never")
+    }
+    with Lowwater(store="memory:", model="deepseek") as library:
+        tools = msgspec.json.encode(library.session("one").recall_tools().openai)
+    counted = count_preamble(b"", tools, counter_for("deepseek"))
+    assert prompts == {"rent-or-buy": pytest.approx(turns * counted, rel=0.05), "never": 0}
 
 
 def test_an_unknown_configuration_is_refused_with_the_nearest():

@@ -58,24 +58,34 @@ def test_recall_is_a_share_of_all_uses_and_of_those_that_left():
     assert (unmeasured.in_view, unmeasured.one_recall, unmeasured.reached) == (0.75, None, None)
 
 
-def test_the_seven_metrics_are_means_over_all_events_and_turns():
+def test_what_replaced_lost_results_is_a_share_of_the_uses_of_their_age():
+    counts = {"uses": 10, "in_view": 6, "one_recall": 3, "late": 8, "late_in_view": 5}
+    some = UsesFound(**counts, lost_recent={"elided": 1}, lost_late={"summary": 3})
+    whole = figures_of([pair(1, recall=some), pair(1, recall=UsesFound(uses=4, in_view=4, one_recall=0))])
+    recent, late = whole.recall.recent, whole.recall.late
+    assert (recent.uses, recent.lost) == (6, {"elided": 1 / 6})
+    assert (late.uses, late.lost) == (8, {"summary": 3 / 8})
+
+
+def test_the_metrics_are_means_over_all_events_and_turns():
     some = CadenceSums(
         turns=50,
         events=3,
         intervals=20,
         summary_calls=2,
         reclaimed=900,
+        rewritten=700,
         earliest_changed=4,
         prunes=1,
         summaries=2,
     )
     none = CadenceSums(turns=150, prompt_and_summary_tokens=7)
-    seven = figures_of([pair(1, cadence=some), pair(1, cadence=none)]).metrics
-    assert seven.events_per_100_turns == 1.5
-    assert seven.turns_between_events == 10
-    assert seven.reclaimed_per_event == 300
-    assert (seven.summary_calls, seven.prompt_and_summary_tokens, seven.earliest_changed) == (2, 7, 4)
-    assert seven.prunes_per_summary == 0.5
+    metrics = figures_of([pair(1, cadence=some), pair(1, cadence=none)]).metrics
+    assert metrics.events_per_100_turns == 1.5
+    assert metrics.turns_between_events == 10
+    assert (metrics.reclaimed_per_event, metrics.rewritten) == (300, 700)
+    assert (metrics.summary_calls, metrics.prompt_and_summary_tokens, metrics.earliest_changed) == (2, 7, 4)
+    assert metrics.prunes_per_summary == 0.5
 
 
 def test_the_mean_view_is_over_calls_and_the_peak_over_sessions():

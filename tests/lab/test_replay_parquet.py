@@ -237,7 +237,7 @@ def test_the_command_writes_tables(tmp_path):
                 "--full",
                 "none",
             ),
-            *("--workers", "1", "--json", "-", "--parquet", str(tmp_path / "tables")),
+            *("--workers", "1", "--json", "--parquet", str(tmp_path / "tables")),
         ],
     )
     assert done.exit_code == 0, done.output

@@ -213,8 +213,8 @@ def begin(place, *args: str, sessions: int = 4) -> "subprocess.Popen[bytes]":
 
 @pytest.mark.full
 def test_the_command_prints_the_same_on_a_cluster_and_nothing_of_ray(tmp_path):
-    here, _ = begin(tmp_path, "--workers", "1", "--json", "-").communicate()
-    there, said = begin(tmp_path, "--engine", "ray", "--workers", "2", "--json", "-").communicate()
+    here, _ = begin(tmp_path, "--workers", "1", "--json").communicate()
+    there, said = begin(tmp_path, "--engine", "ray", "--workers", "2", "--json").communicate()
     assert there == here
     assert len(json.loads(there)["sessions"]) == 4
     assert said == b""

@@ -33,14 +33,14 @@ SETTINGS_PARAMETER = "settings"
 MOVED = {"explain": "inspect --explain", "efficiency": "status --all", "mcp": "serve --mcp"}
 """Commands that became options."""
 NAME_PLACEHOLDER = "NAME"
-NOTE = "Every setting is an option too, such as --max-view-tokens 60000: `lowwater config --help` lists them."
+NOTE = "Every setting is an option too: `lowwater config --help` lists them."
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text.")]
 Since = Annotated[
     str, typer.Option(metavar="WHEN", help="Only what happened since then: 30d, 12h, or a day: 2026-11-01.")
 ]
 ConfigFile = Annotated[
     Path | None,
-    typer.Option("--config", metavar="PATH", help="Settings file to read instead of lowwater.yaml."),
+    typer.Option("--config", metavar="PATH", help="Used instead of lowwater.yaml."),
 ]
 
 

@@ -73,7 +73,7 @@ ContinueOption = Annotated[
 
 ShadowOption = Annotated[
     bool,
-    typer.Option("--shadow", help="Change nothing: only compute what it would have cost with Lowwater."),
+    typer.Option("--shadow", help="Only compute what it would save."),
 ]
 _SHADOW_STORE = "memory:"
 """Where shadow mode keeps its sessions unless a store is named."""
@@ -82,13 +82,14 @@ _SHADOW_STORE = "memory:"
 @with_settings
 def run(
     command: Annotated[
-        list[str], typer.Argument(metavar="-- CLIENT …", help="The client and its arguments.")
+        list[str],
+        typer.Argument(metavar="-- CLIENT …", help="The client and its arguments.", hidden=True),
     ],
     *,
-    store: StoreAddress = "",
+    store: Annotated[str, typer.Option(metavar="ADDRESS", help="Where sessions are kept.")] = "",
     marks: Annotated[
         Literal["client", "auto"] | None,
-        typer.Option(metavar="client|auto", help="Whose cache marks; auto (default): ours on API keys."),
+        typer.Option(metavar="client|auto", help="Whose cache marks; default auto."),
     ] = None,
     no_recall: Annotated[bool, typer.Option("--no-recall", help="Give the model no recall tools.")] = False,
     no_summaries: Annotated[
@@ -101,12 +102,7 @@ def run(
 ) -> None:
     """Run an agent through a gateway of its own, and print the bill.
 
-    The conversation is compacted when that pays. Summaries are written on
-    your API key, for at most a tenth of the cost; on a subscription login no
-    further calls are made. The model can read what was compacted.
-
-    The gateway forwards to where ANTHROPIC_BASE_URL and OPENAI_BASE_URL
-    pointed before. The exit code is the client's.
+    Summaries are bought on API keys only, for at most a tenth of the cost.
 
     lowwater run -- claude
     lowwater run --shadow -- claude

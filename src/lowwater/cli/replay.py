@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from lowwater.cli.command import AsJson
+
 Where = Literal["local", "ray"]
 
 
@@ -57,9 +59,7 @@ def replay(
             help="The Ray cluster; without it, one is started on this machine for the run.",
         ),
     ] = "",
-    json: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write all figures as JSON, too; - prints only that.")
-    ] = None,
+    json: AsJson = False,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write one page for a browser, too.")
     ] = None,
@@ -80,7 +80,7 @@ def replay(
     view. In the pessimistic arm the cache sometimes loses prefixes.
 
     lowwater replay ~/.claude/projects
-    lowwater replay ~/.claude/projects --model claude-opus-5-5 --json replay.json
+    lowwater replay sessions/ --model claude-opus-5-5 --json | jq .policies
     lowwater replay sessions/ --policies rent-or-buy,claude-code --run replay.run
     lowwater replay ~/.claude/projects --html replay.html --configuration keyless
     lowwater replay sessions/ --engine ray --address auto --parquet tables/

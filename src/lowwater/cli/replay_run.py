@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Literal
 
-import msgspec
 from msgspec import Struct
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn
@@ -21,7 +20,8 @@ from lowwater.cli.wording import amount, figure, from_the_end, on_one_line, prin
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput, BadSetting
 from lowwater.lab.pages.replay import Timelines, replay_page
-from lowwater.lab.replay.course_replay import MATTERS, OPTIMUM, OutcomeKind, SessionResult
+from lowwater.lab.references.reachability import LOST_TO
+from lowwater.lab.replay.course_replay import MATTERS, OPTIMUM, RECENT, OutcomeKind, SessionResult
 from lowwater.lab.replay.live import CONFIGURATIONS, SHIPPED
 from lowwater.lab.replay.parquet import ParquetFolder
 from lowwater.lab.replay.report import (
@@ -68,6 +68,8 @@ def page(report: ReplayReport, *, width: int) -> Iterator[Table | Text]:
         yield _table(full, report.arms[1:], width, strict=True)
         if difference := beside_recorded(report, _OURS):
             yield Text(difference)
+        yield Text("\nuses that are not in view, by what replaced the result", style="bold")
+        yield _losses(full, width)
     yield Text("\nhow often and how much", style="bold")
     yield _metrics(full or course, width)
     yield from _notes(report)
@@ -119,21 +121,36 @@ def _table(lines: Sequence[_Line], arms: Sequence[str], width: int, *, strict: b
 
 
 def _metrics(lines: Sequence[_Line], width: int) -> Table:
-    """Return a table of the seven cadence metrics."""
-    table = _empty(["per 100", "between", "summaries", "reclaimed", "tokens", "first", "prunes"], width)
+    """Return a table of the cadence metrics."""
+    titles = ["per 100", "between", "summaries", "reclaimed", "rewritten", "tokens", "first", "prunes"]
+    table = _empty(titles, width)
     for line in lines:
-        seven = line.figures.metrics
+        metrics = line.figures.metrics
         table.add_row(
             line.policy,
-            figure(seven.events_per_100_turns),
-            figure(seven.turns_between_events),
-            figure(seven.summary_calls),
-            "–" if seven.reclaimed_per_event is None else short(round(seven.reclaimed_per_event)),
-            short(seven.prompt_and_summary_tokens),
-            figure(seven.earliest_changed),
-            figure(seven.prunes_per_summary),
+            figure(metrics.events_per_100_turns),
+            figure(metrics.turns_between_events),
+            figure(metrics.summary_calls),
+            "–" if metrics.reclaimed_per_event is None else short(round(metrics.reclaimed_per_event)),
+            short(metrics.rewritten),
+            short(metrics.prompt_and_summary_tokens),
+            figure(metrics.earliest_changed),
+            figure(metrics.prunes_per_summary),
             style=_style(line),
         )
+    return table
+
+
+def _losses(lines: Sequence[_Line], width: int) -> Table:
+    """Return the shares of uses that left the view, of results at most five calls old and of older ones."""
+    table = _empty(["", "uses", *LOST_TO], width)
+    for line in lines:
+        recall = line.figures.recall
+        for age, found in ((f"≤ {RECENT} calls old", recall.recent), ("older", recall.late)):
+            if found is not None:
+                cells = (_percent(found.lost.get(cause, 0.0)) if found.uses else "–" for cause in LOST_TO)
+                name = line.policy if found is recall.recent else ""
+                table.add_row(name, age, f"{found.uses:,}", *cells, style=_style(line))
     return table
 
 
@@ -186,7 +203,10 @@ def _notes(report: ReplayReport) -> Iterator[Text]:
             "as-recorded: with the client's own compactions, at the same prices, with the cache lifetime that it asked for; what it did again after them is in every row"
         )
     said.append(
-        "per 100: compactions in 100 calls; between: calls from one to the next; tokens: all prompts and summaries;"
+        "per 100: compactions in 100 calls; between: calls from one to the next; reclaimed: tokens by each;"
+    )
+    said.append(
+        "rewritten: tokens that all of them made the provider cache again; tokens: all prompts and summaries;"
     )
     said.append("first: the first message that any of them changed; prunes: for each summary")
     unfit = max((each.unfit for policy in report.policies for each in policy.course.values()), default=0)
@@ -249,7 +269,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     workers: int | None = None
     engine: Literal["local", "ray"] = "local"
     address: str = ""
-    json: Path | None = None
+    json: bool = False
     html: Path | None = None
     parquet: Path | None = None
 
@@ -271,7 +291,10 @@ def replay_all(wanted: Wanted) -> None:
             say(f"wrote tables to {on_one_line(str(wanted.parquet), 200)}")
     if wanted.html is not None:
         write_page(wanted.html, replay_page(report, timelines=timelines.chosen()).encode())
-    _show(report, wanted)
+    if wanted.json:
+        print_json(report_json(report))
+    else:
+        print_page(page(report, width=page_width()))
     if interrupted:
         raise SystemExit(INTERRUPTED)
 
@@ -379,15 +402,6 @@ def _results(
         engine=engine,
         folder=RunFolder(wanted.run) if wanted.run else None,
     )
-
-
-def _show(report: ReplayReport, wanted: Wanted) -> None:
-    if wanted.json == Path("-"):
-        print_json(report_json(report))
-        return
-    if wanted.json is not None:
-        write_page(wanted.json, msgspec.json.format(msgspec.json.encode(report_json(report)), indent=2))
-    print_page(page(report, width=page_width()))
 
 
 def _nothing(report: ReplayReport) -> str:

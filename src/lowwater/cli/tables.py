@@ -103,11 +103,12 @@ def grid(title: str = "", *, label: int | None = LABEL) -> Table:
 
 
 def cadence_table(of: Cadence) -> Table:
-    """Return a table of the seven cadence metrics."""
+    """Return a table of the cadence metrics."""
     table = grid("cadence", label=28)
     table.add_row("compactions per 100 turns", figure(of.events_per_100_turns))
     table.add_row("turns between them", figure(of.turns_between_events))
     table.add_row("tokens reclaimed by each", figure(of.reclaimed_per_event, places=0))
+    table.add_row("tokens rewritten", figure(of.rewritten))
     table.add_row("earliest changed message", figure(of.earliest_changed))
     mean = (
         f"; a summary has {of.mean_summary_tokens:,.0f} tokens" if of.mean_summary_tokens is not None else ""

@@ -219,6 +219,8 @@ class ViewChange(Struct, frozen=True, kw_only=True):
     summary_tokens: int = 0
     first_changed: int = 0
     """The index of the first piece that changed."""
+    rewritten: int = 0
+    """Tokens from that piece on."""
     forced: bool = False
     """Whether the simulation forced it because the policy would have exceeded the wall."""
 
@@ -313,6 +315,7 @@ class Simulation:
                 summaries=len(change.asked),
                 summary_tokens=tokens_of_pieces(new),
                 first_changed=first,
+                rewritten=tokens_of_pieces(change.pieces[first:]),
                 forced=forced,
             )
         )

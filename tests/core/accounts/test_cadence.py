@@ -2,6 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lowwater.core.accounts.cadence import cadence, turns_before_events
 from lowwater.core.events import Phase
@@ -48,6 +49,11 @@ def test_the_metrics_of_one_session_by_hand() -> None:
     assert (found.prunes, found.summaries, found.mean_summary_tokens) == (1, 1, 90)
     assert found.last_mode == "summary"
     assert found.skips == {"rent-below-price": 2, "cooling-down": 1}
+
+
+def test_what_stands_behind_the_first_change_is_rewritten() -> None:
+    one, other = (replace(compaction(at), disturbed=300 * at) for at in (1, 2))
+    assert cadence([account(one, turn(1), other)]).rewritten == 900
 
 
 def test_nothing_has_no_means_and_no_ratios() -> None:

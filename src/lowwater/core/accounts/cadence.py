@@ -45,6 +45,8 @@ class Cadence(Struct, frozen=True, kw_only=True):
     """Events with one."""
     mean_summary_tokens: float | None
     reclaimed: int
+    rewritten: int
+    """Tokens behind the first change of each compaction, which have to be written to the cache again."""
     last_mode: str
     """The mode of the latest event; empty if there was none."""
     skips: dict[str, int]
@@ -78,6 +80,7 @@ def cadence(accounts: Sequence[Account]) -> Cadence:
         summaries=summaries,
         mean_summary_tokens=_ratio(summary_tokens, sum(map(summaries_in, events))),
         reclaimed=reclaimed,
+        rewritten=sum(event.disturbed for event in events),
         last_mode=max(events, key=lambda event: event.at).mode if events else "",
         skips=dict(Counter(event.because.code for event in every if isinstance(event, Skip)).most_common()),
     )

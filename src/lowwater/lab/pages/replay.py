@@ -251,6 +251,7 @@ class PolicyRow(Struct, frozen=True, kw_only=True):
     between: float | None = None
     summaries: int | None = None
     reclaimed: float | None = None
+    rewritten: int | None = None
     tokens: int | None = None
     earliest: int | None = None
     prunes: float | None = None
@@ -404,6 +405,7 @@ def _policy(policy: str, kind: OutcomeKind, found: PolicyFigures) -> PolicyRow:
         between=metrics.turns_between_events,
         summaries=metrics.summary_calls,
         reclaimed=metrics.reclaimed_per_event,
+        rewritten=metrics.rewritten,
         tokens=metrics.prompt_and_summary_tokens,
         earliest=metrics.earliest_changed,
         prunes=metrics.prunes_per_summary,

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -38,9 +38,11 @@ Because = Literal[
     "no words",
     "not found",
     "not in what was read",
+    "not offered",
 ]
-LostTo = Literal["", "edit", "summary", "drop"]
-"""What replaced a result: a placeholder or something shorter, a summary, or nothing because the client dropped it."""
+LostTo = Literal["summary", "elided", "shortened", "dropped"]
+"""What replaced a result: a summary of its turn, a placeholder, its beginning and end, or nothing because the client dropped it."""
+LOST_TO: tuple[LostTo, ...] = get_args(LostTo)
 PLACES: Mapping[Because, UsePlace] = {
     "shown": "in_view",
     "handle": "one_recall",
@@ -51,19 +53,23 @@ PLACES: Mapping[Because, UsePlace] = {
     "no words": "gone",
     "not found": "gone",
     "not in what was read": "gone",
+    "not offered": "gone",
 }
 """What each finding means.
 
 - `handle`, `ranges`: the handle of its message stands in the view, and one answer has it, or several are needed;
 - `summary`: the handle of several messages, its own among them, stands there; `search`: one finds its message;
 - `not in the ledger`: the original was not kept; `no words`: nothing to ask by is visible; `not found`: no handle is
-  visible and no search finds its message; `not in what was read`: its message was opened, but not where it stands.
+  visible and no search finds its message; `not in what was read`: its message was opened, but not where it stands;
+  `not offered`: the model has no recall.
 """
 MOST_TOKENS = 4_000
 """The most tokens of one answer of recall."""
 MOST_ANSWERS = 5
 """The most answers read in one way: ranges of a message, handles, or matches of a search."""
 _UNLIMITED = 10**9
+_BEGINNING = 24
+"""Characters by which a result is known that was cut in its middle; a placeholder begins with a bracket and the tool's name."""
 _CAPTION = re.compile(r"^\[?lw:(\d+) · ", re.MULTILINE)
 _GO_ON = re.compile(r"go on with (lines|characters) \[(\d+), (\d+)\]\]$")
 
@@ -155,7 +161,8 @@ class UseOutcome(Struct, frozen=True, kw_only=True):
     """The number of recall answers it took; 0 if it is in view or gone."""
     tokens: int = 0
     """Tokens written to get it back: the answers of recall, or the whole result if it is gone and the tool must run again."""
-    lost_to: LostTo = ""
+    lost_to: LostTo | None = None
+    """None if it is in view."""
     """What replaced the result it came from, if it is not in view."""
 
     @property
@@ -248,7 +255,7 @@ class Reach:
         """Try one way after the other until an answer of recall contains the use."""
         number = use.origin.number
         if not self._is_kept(use):
-            return self._gone(use, "not in the ledger")
+            return self.gone(use, "not in the ledger")
         is_opened = False
         for way, answers in self._ways(number, words):
             tokens = 0
@@ -259,8 +266,8 @@ class Reach:
                     return UseOutcome(use=use, because=because, answers=read, tokens=tokens)
                 is_opened = is_opened or _opens(answer, number)
         if is_opened:
-            return self._gone(use, "not in what was read")
-        return self._gone(use, "not found" if words else "no words")
+            return self.gone(use, "not in what was read")
+        return self.gone(use, "not found" if words else "no words")
 
     def _is_kept(self, use: LaterUse) -> bool:
         number = use.origin.number
@@ -268,7 +275,8 @@ class Reach:
             return False
         return any(find_words(use.text, text) >= 0 for text in texts_of(self._ledger.message(number)))
 
-    def _gone(self, use: LaterUse, because: Because) -> UseOutcome:
+    def gone(self, use: LaterUse, because: Because) -> UseOutcome:
+        """Return that a use is out of reach: the tool has to run again."""
         return UseOutcome(use=use, because=because, tokens=self._count(use.origin.text))
 
     def _ways(self, number: int, words: str) -> Iterator[tuple[Because, Iterator[str]]]:
@@ -318,14 +326,21 @@ class Scorer:
     """Looks for a session's uses in the views it is played with; give it the ledger before each call.
 
     `messages` are all of the session, numbered as in the ledger. The uses of an answer are looked for once, before the call
-    it came from; messages of the assistant that follow each other are one answer.
+    it came from; messages of the assistant that follow each other are one answer. Where recall is not offered, everything
+    that is not in view is gone.
     """
 
     def __init__(
-        self, uses: Sequence[LaterUse], messages: Sequence[Message], *, tokenizer: Tokenizer
+        self,
+        uses: Sequence[LaterUse],
+        messages: Sequence[Message],
+        *,
+        tokenizer: Tokenizer,
+        offers_recall: bool = True,
     ) -> None:
         self._messages = messages
         self._tokenizer = tokenizer
+        self._offers_recall = offers_recall
         self._left = sorted(uses, key=lambda use: use.number, reverse=True)
 
     def at(self, ledger: Ledger, search: Search | None = None) -> list[UseOutcome]:
@@ -346,9 +361,15 @@ class Scorer:
             if use.text in visible:
                 found.append(UseOutcome(use=use, because="shown"))
                 continue
-            outcome = reach.get_back(use, words_for(use, self._messages, sight))
+            outcome = (
+                reach.get_back(use, words_for(use, self._messages, sight))
+                if self._offers_recall
+                else reach.gone(use, "not offered")
+            )
             number = use.origin.number
-            lost_to: LostTo = "edit" if number in replaced else "summary" if number in summarised else "drop"
+            lost_to: LostTo = "summary" if number in summarised else "dropped"
+            if number in replaced:
+                lost_to = _way_replaced(use.origin.text, replaced[number])
             found.append(replace(outcome, lost_to=lost_to))
         return found
 
@@ -363,6 +384,13 @@ class Scorer:
             if use.number >= number:
                 due.append(use)
         return due
+
+
+def _way_replaced(result: str, item: Original | Edited) -> LostTo:
+    """Return how a result of a message was replaced: one that is shortened keeps its first line, or most of it."""
+    beginning = result.lstrip()[:_BEGINNING]
+    is_begun = any(each.text.lstrip().startswith(beginning) for each in item.message.results)
+    return "shortened" if is_begun else "elided"
 
 
 def _visible(uses: Sequence[LaterUse], view: View) -> set[str]:

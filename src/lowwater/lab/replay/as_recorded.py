@@ -80,7 +80,7 @@ class _UsesCount:
     """Counts where later uses are, in the list that the client sent."""
 
     def __init__(self) -> None:
-        self._counts, self._lost = Counter[str](), Counter[str]()
+        self._counts, self._behind_summaries = Counter[str](), Counter[bool]()
 
     def add(self, use: LaterUse, newest: ClientCompaction | None) -> None:
         """Count a use after the client's `newest` compaction; one behind a summary that was not recorded is left out."""
@@ -90,8 +90,7 @@ class _UsesCount:
             return
         in_view, is_late = is_sent or find_words(use.text, summary) >= 0, use.later > RECENT
         self._counts.update(uses=1, in_view=in_view, late=is_late, late_in_view=is_late and in_view)
-        if not in_view:
-            self._lost["summary, late" if is_late else "summary, recent"] += 1
+        self._behind_summaries[is_late] += not in_view
 
     def found(self) -> UsesFound:
         """Return the counts; a client has no recall."""
@@ -102,7 +101,8 @@ class _UsesCount:
             one_recall=0,
             late=counts["late"],
             late_in_view=counts["late_in_view"],
-            lost=dict(sorted(self._lost.items())),
+            lost_recent={"summary": self._behind_summaries[False]} if self._behind_summaries[False] else {},
+            lost_late={"summary": self._behind_summaries[True]} if self._behind_summaries[True] else {},
         )
 
 
@@ -132,7 +132,7 @@ def play_as_recorded(
     cost = summaries = 0
     found = _UsesCount()
     prompts: list[int] = []
-    written = reclaimed = 0
+    written = reclaimed = rewritten = 0
     sent, warm_until, number, current = 0, 0.0, 0, list[bytes]()
     newest: ClientCompaction | None = None
     with Lowwater(
@@ -166,6 +166,7 @@ def play_as_recorded(
             cost += cost_at_list_price(usage, model)
             if compaction:
                 reclaimed += max(0, sent - usage.prompt)
+                rewritten += usage.prompt - fixed
             number += len(call.new) + 1
             for use in used.get(number, ()):
                 found.add(use, newest)
@@ -188,6 +189,7 @@ def play_as_recorded(
             intervals=max(at_turn, default=0) - min(at_turn, default=0),
             summary_calls=len(at_turn),
             reclaimed=reclaimed,
+            rewritten=rewritten,
             prompt_and_summary_tokens=sum(prompts) + written,
             earliest_changed=0 if at_turn else None,
             summaries=len(at_turn),

@@ -14,7 +14,7 @@ from lowwater.core.stored import Account
 from lowwater.lab.course import Course, Sheet
 from lowwater.lab.optimum import ScheduleSearch
 from lowwater.lab.peers import DECLARED, PEERS, Peer, PlayedCourse, follow_schedule, play_course
-from lowwater.lab.references.reachability import UseOutcome
+from lowwater.lab.references.reachability import LOST_TO, LostTo, UseOutcome
 from lowwater.lab.schedules import Tally, never, run
 
 OutcomeKind = Literal["course", "full"]
@@ -63,7 +63,7 @@ class CourseEvent(Struct, frozen=True, kw_only=True):
 
 
 class CadenceSums(Struct, frozen=True, kw_only=True):
-    """The sums behind the seven cadence metrics (docs/specification.md: K), so that sessions can be added up."""
+    """The sums behind the cadence metrics (docs/specification.md: K), so that sessions can be added up."""
 
     turns: int = 0
     events: int = 0
@@ -71,6 +71,8 @@ class CadenceSums(Struct, frozen=True, kw_only=True):
     """The sum of turns between events."""
     summary_calls: int = 0
     reclaimed: int = 0
+    rewritten: int = 0
+    """Tokens behind the first change of each compaction, which have to be written to the cache again."""
     prompt_and_summary_tokens: int = 0
     earliest_changed: int | None = None
     prunes: int = 0
@@ -87,10 +89,11 @@ class UsesFound(Struct, frozen=True, kw_only=True):
     causes: dict[str, int] = {}
     """Why the uses that are gone could not be recalled, with their number."""
     late: int = 0
-    """The uses of results that are more than five calls old; as yet only counted by the real engine."""
+    """The uses of results that are more than five calls old; only counted where real messages are played."""
     late_in_view: int = 0
-    lost: dict[str, int] = {}
-    """What replaced the results of uses that are not in view, with their number: `summary`, `edit`, `drop`, apart for late ones."""
+    lost_recent: dict[LostTo, int] = {}
+    """The uses of newer results that are not in view, by what replaced the results."""
+    lost_late: dict[LostTo, int] = {}
 
 
 class PolicyOutcome(Struct, frozen=True, kw_only=True):
@@ -223,11 +226,7 @@ class CallLog(Struct, kw_only=True):
 def _engine_recall(found: Sequence[UseOutcome]) -> UsesFound:
     places = Counter(each.place for each in found)
     causes = Counter(str(each.because) for each in found if each.place == "gone")
-    lost = Counter(
-        f"{each.lost_to}, {'late' if each.use.later > RECENT else 'recent'}"
-        for each in found
-        if each.place != "in_view"
-    )
+    lost = [each for each in found if each.lost_to is not None]
     return UsesFound(
         uses=len(found),
         in_view=places["in_view"],
@@ -235,8 +234,14 @@ def _engine_recall(found: Sequence[UseOutcome]) -> UsesFound:
         causes=dict(sorted(causes.items())),
         late=sum(each.use.later > RECENT for each in found),
         late_in_view=sum(each.use.later > RECENT and each.place == "in_view" for each in found),
-        lost=dict(sorted(lost.items())),
+        lost_recent=_by_cause(each for each in lost if each.use.later <= RECENT),
+        lost_late=_by_cause(each for each in lost if each.use.later > RECENT),
     )
+
+
+def _by_cause(lost: Iterable[UseOutcome]) -> dict[LostTo, int]:
+    counts = Counter(each.lost_to for each in lost)
+    return {cause: counts[cause] for cause in LOST_TO if counts[cause]}
 
 
 def _engine_cadence(account: Account) -> CadenceSums:
@@ -247,6 +252,7 @@ def _engine_cadence(account: Account) -> CadenceSums:
         intervals=round((of.turns_between_events or 0) * max(0, of.events - 1)),
         summary_calls=of.summary_calls,
         reclaimed=of.reclaimed,
+        rewritten=of.rewritten,
         prompt_and_summary_tokens=of.prompt_and_summary_tokens,
         earliest_changed=of.earliest_changed,
         prunes=of.prunes,
@@ -410,6 +416,7 @@ def _course_cadence(played: PlayedCourse) -> CadenceSums:
         intervals=sum(after - before for before, after in pairwise(turns)),
         summary_calls=sum(event.summaries for event in events),
         reclaimed=sum(event.before - event.after for event in events),
+        rewritten=sum(event.rewritten for event in events),
         prompt_and_summary_tokens=sum(call.prompt for call in played.calls)
         + sum(event.summary_tokens for event in events),
         earliest_changed=min((event.first_changed for event in events), default=None),

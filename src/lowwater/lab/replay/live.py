@@ -35,6 +35,8 @@ from lowwater.session.library import Lowwater
 from lowwater.session.turn_input import TurnInput
 from lowwater.settings import OutputSettings, Settings
 
+NEVER = "never"
+"""The policy under which a session is what it would be without Lowwater."""
 _SESSION = "replay"
 _FILLER_WORD = " the"
 """One token in all vocabularies in use."""
@@ -97,6 +99,8 @@ class EngineRun(Struct, frozen=True, kw_only=True):
     lost: tuple[bool, ...] = ()
     """For each call, whether the cache has lost the prefix against the rules; empty if it never has."""
     configuration: Configuration = SHIPPED
+    disturbed_calls: float | None = None
+    """The setting of that name; None for its default."""
 
 
 class _SummaryAsked(Struct, frozen=True, kw_only=True):
@@ -160,13 +164,15 @@ class _EngineReplay:
             policy=run.policy,
             clock=self._clock,
             summarizer=self._writers,
-            settings=Settings(output=OutputSettings(quiet=True)),
+            settings=_settings(run),
             sinks=(self._sink,),
         )
         self._session = self._library.session(_SESSION)
         self._session.learn_context_length(run.model.context_length)
         self._internals = internals(self._session)
-        self._scorer = Scorer(uses, script.messages, tokenizer=self._tokenizer)
+        self._scorer = Scorer(
+            uses, script.messages, tokenizer=self._tokenizer, offers_recall=self._offers_recall
+        )
         self._marks: CacheMarks | None = None
         self._sent, self._called = 0, 0.0
         self._recalled: dict[int, int] = {}
@@ -184,7 +190,7 @@ class _EngineReplay:
 
     def _call(self, turn: int, call: ScriptedCall) -> None:
         known = len(self._sink.events)
-        self._prepare(self._system(turn))
+        self._prepare(turn)
         events = [event for _, event in self._sink.events[known:] if isinstance(event, Compaction)]
         usage = self._billed(turn, replace(self._internals.expected_usage, output=self._run.outputs[turn]))
         asked = self._asked(is_warm=self._is_warm(turn))
@@ -212,13 +218,14 @@ class _EngineReplay:
         self._called, self._sent = self._clock.now(), usage.prompt
         self._session.record(as_completion(msgspec.Raw(call.answer), usage, self._model.name))
 
-    def _prepare(self, system: str | None) -> None:
+    def _prepare(self, turn: int) -> None:
         """Prepare the call as the library does, or as the gateway, which never waits for a summary."""
-        recall = self._run.configuration.offers_recall
+        system = self._system(turn)
+        tools = None if turn or not self._offers_recall else self._session.recall_tools().openai
         if not self._run.configuration.prefetches:
-            self._marks = self._session.prepare(system=system, offers_recall=recall).marks
+            self._marks = self._session.prepare(system=system, tools=tools).marks
             return
-        offered = self._internals.offer_turn(TurnInput(system=system, offers_recall=recall))
+        offered = self._internals.offer_turn(TurnInput(system=system, tools=tools))
         self._internals.accept_turn(offered, body=b"")
         self._marks = offered.request.marks
 
@@ -235,6 +242,11 @@ class _EngineReplay:
         if isinstance(self._model.cache.matching, MarkedPrefixes):
             return together((replace(usage, cache_read=0), self._written(read)))
         return replace(usage, cache_read=0, uncached=usage.uncached + read)
+
+    @property
+    def _offers_recall(self) -> bool:
+        """Whether the model gets the recall tools, whose definitions are part of every prompt; without compaction it never does."""
+        return self._run.configuration.offers_recall and self._run.policy != NEVER
 
     @property
     def _keeps_long(self) -> bool:
@@ -267,7 +279,7 @@ class _EngineReplay:
         return cost
 
     def _rework(self, ledger: Ledger, prompt: int) -> int:
-        """Return the cost of the recalls that this call needs; a recalled result stays in the tail for a while."""
+        """Return the cost of the recalls, or tools run again, that this call needs; their results stay in the tail for a while."""
         found, scale = self._scorer.at(ledger, self._search), self._internals.scale
         self._rows.found += found
         cost, whole = 0, round(ledger.view.original_tokens * scale)
@@ -283,6 +295,13 @@ class _EngineReplay:
 
     def _is_lost(self, turn: int) -> bool:
         return bool(self._run.lost) and self._run.lost[turn]
+
+
+def _settings(run: EngineRun) -> Settings:
+    settings = Settings(output=OutputSettings(quiet=True))
+    if run.disturbed_calls is None:
+        return settings
+    return replace(settings, compression=replace(settings.compression, disturbed_calls=run.disturbed_calls))
 
 
 def _writers(run: EngineRun) -> Iterator[ReplaySummarizer]:

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
+from lowwater.lab.references.reachability import LOST_TO, LostTo
 from lowwater.lab.replay.as_recorded import AS_RECORDED
 from lowwater.lab.replay.course_replay import (
     Bounds,
@@ -42,15 +43,27 @@ class RecallShares(Struct, frozen=True, kw_only=True):
     causes: dict[str, int] = {}
     """Why the uses that are gone could not be recalled, with their number."""
     measured_on: OutcomeKind = "course"
+    recent: "LostUses | None" = None
+    """The uses of results at most five calls old; None if not measured."""
+    late: "LostUses | None" = None
+    """The uses of older results."""
+
+
+class LostUses(Struct, frozen=True, kw_only=True):
+    """Uses of results of one age, and the share that is not in view, by what replaced the results."""
+
+    uses: int
+    lost: dict[LostTo, float]
 
 
 class CadenceMetrics(Struct, frozen=True, kw_only=True):
-    """The seven cadence metrics over all sessions."""
+    """The cadence metrics over all sessions."""
 
     events_per_100_turns: float | None
     turns_between_events: float | None
     summary_calls: int
     reclaimed_per_event: float | None
+    rewritten: int
     prompt_and_summary_tokens: int
     earliest_changed: int | None
     prunes_per_summary: float | None
@@ -250,11 +263,20 @@ def recall_shares(recalled: Sequence[UsesFound], *, kind: OutcomeKind) -> Recall
         uses=uses,
         causes=dict(sorted(causes.items())),
         measured_on=kind,
+        recent=_lost_uses(
+            uses - sum(each.late for each in recalled), [each.lost_recent for each in recalled]
+        ),
+        late=_lost_uses(sum(each.late for each in recalled), [each.lost_late for each in recalled]),
     )
 
 
+def _lost_uses(uses: int, lost: Sequence[Mapping[LostTo, int]]) -> LostUses:
+    counts = {cause: sum(each.get(cause, 0) for each in lost) for cause in LOST_TO}
+    return LostUses(uses=uses, lost={cause: count / uses for cause, count in counts.items() if count})
+
+
 def cadence_metrics(cadences: Sequence[CadenceSums]) -> CadenceMetrics:
-    """Return the seven metrics over all sessions; means weigh every event and turn alike."""
+    """Return the metrics over all sessions; means weigh every event and turn alike."""
     events = sum(each.events for each in cadences)
     between = sum(max(0, each.events - 1) for each in cadences)
     changed = [each.earliest_changed for each in cadences if each.earliest_changed is not None]
@@ -263,6 +285,7 @@ def cadence_metrics(cadences: Sequence[CadenceSums]) -> CadenceMetrics:
         turns_between_events=_share(sum(each.intervals for each in cadences), between),
         summary_calls=sum(each.summary_calls for each in cadences),
         reclaimed_per_event=_share(sum(each.reclaimed for each in cadences), events),
+        rewritten=sum(each.rewritten for each in cadences),
         prompt_and_summary_tokens=sum(each.prompt_and_summary_tokens for each in cadences),
         earliest_changed=min(changed, default=None),
         prunes_per_summary=_share(

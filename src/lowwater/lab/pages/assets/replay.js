@@ -193,6 +193,12 @@ function showPolicies() {
       { key: "between", name: "calls between", said: (value) => (value === null ? "–" : grouped(value, 1)) },
       { key: "summaries", name: "summary calls", said: counted },
       { key: "reclaimed", name: "tokens an event", said: tokens },
+      {
+        key: "rewritten",
+        name: "tokens rewritten",
+        said: tokens,
+        hint: "Behind the first change of each compaction: what the provider had to cache again",
+      },
       { key: "tokens", name: "prompt and summary tokens", said: tokens },
       {
         key: "earliest",
