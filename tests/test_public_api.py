@@ -42,6 +42,7 @@ PROMISED = {
     "OutputSettings",
     "PartChange",
     "Phase",
+    "Pin",
     "PreambleDifference",
     "PreparedRequest",
     "PrivacySettings",

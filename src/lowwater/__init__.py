@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lowwater.core.limits import UsageWarning
     from lowwater.core.recall.recalled import Recalled, RecalledMessage
     from lowwater.core.stored import About
+    from lowwater.core.summary.pins import Pin
     from lowwater.core.summary.request import SummaryRequest, Written
     from lowwater.core.turns.rewind import Checkpoint
     from lowwater.core.turns.state import Totals
@@ -76,6 +77,7 @@ __all__ = [
     "OutputSettings",
     "PartChange",
     "Phase",
+    "Pin",
     "PreambleDifference",
     "PreparedRequest",
     "PrivacySettings",
@@ -154,6 +156,7 @@ _HOMES = {
         "SummaryRequest",
         "Written",
     ),
+    "lowwater.core.summary.pins": ("Pin",),
     "lowwater.core.turns.rewind": ("Checkpoint",),
     "lowwater.core.turns.state": ("Totals",),
     "lowwater.errors": (

@@ -22,7 +22,7 @@ from lowwater.core.policies.registry import POLICIES
 from lowwater.core.stored import About
 from lowwater.core.stored_form import FORM, FORMER_POLICIES
 from lowwater.core.summary.request import VerdictCode
-from lowwater.core.turns import arrival, state_storage, summaries
+from lowwater.core.turns import arrival, pins, state_storage, summaries
 from lowwater.core.turns.effects import FailureKind
 from lowwater.stores.serialization import StoredEntry
 from lowwater.stores.shared import EVENT_COLUMNS, TURN_COLUMNS
@@ -46,6 +46,7 @@ WORDS: dict[str, tuple[str, ...]] = {
         *MECHANISMS,
         native.AS_TEXT,
         arrival.REPEAT,
+        pins.PINS,
     ),
     "reason codes": CODES,
     "verdict codes": get_args(VerdictCode),

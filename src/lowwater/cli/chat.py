@@ -34,6 +34,7 @@ from lowwater.cli.recall import FoundMessage, expansion_page, found_page
 from lowwater.cli.sessions.checkpoints import checkpoint_named, checkpoints_page
 from lowwater.cli.sessions.diff import difference_lines
 from lowwater.cli.sessions.listing import narrow_table, session_rows
+from lowwater.cli.sessions.pins import pins_page
 from lowwater.cli.status import SessionFigures, efficiency_page, session_page
 from lowwater.cli.stored_sessions import StoreAddress, accounts_of, opened_store
 from lowwater.cli.tables import fitted_block, page_width
@@ -575,6 +576,8 @@ def argument_choices(chat: Chat, name: str) -> list[str]:
             return [each.name for each in chat.store.sessions()]
         case "rewind":
             return [each.name for each in reversed(chat.session.checkpoints())]
+        case "unpin":
+            return [pin.handle or pin.text for pin in chat.session.pins()]
         case _:
             return []
 
@@ -722,6 +725,21 @@ def _recall(session: Session, wanted: str) -> Page:
     yield from found_page(wanted, found, width=page_width(), whole=is_handle)
 
 
+def _pin(session: Session, wanted: str) -> Page:
+    """Keep a text or a message in every later view; yield all pins."""
+    if wanted:
+        session.pin(wanted)
+    yield from pins_page(session, session.pins())
+
+
+def _unpin(session: Session, wanted: str) -> Page:
+    """Let a pin go; yield those that are left."""
+    if not wanted:
+        raise BadInput("say which: /unpin lw:N, or the beginning of its text; /pin lists them")
+    session.unpin(wanted)
+    yield from pins_page(session, session.pins())
+
+
 def _session_list(store: Store, current: str) -> Page:
     """Yield the most recent stored sessions."""
     known = store.sessions()
@@ -798,6 +816,16 @@ COMMANDS: MappingProxyType[str, SlashCommand] = MappingProxyType(
             takes="WORDS|lw:N",
             help="find what was said, compacted or not",
             run=lambda chat, wanted: _recall(chat.session, wanted),
+        ),
+        "pin": SlashCommand(
+            takes="[TEXT|lw:N]",
+            help="keep an instruction in view whatever is compacted; list them",
+            run=lambda chat, wanted: _pin(chat.session, wanted),
+        ),
+        "unpin": SlashCommand(
+            takes="TEXT|lw:N",
+            help="let one go, by its handle or how it begins",
+            run=lambda chat, wanted: _unpin(chat.session, wanted),
         ),
         "sessions": SlashCommand(
             help="the sessions that are kept",

@@ -34,7 +34,7 @@ from lowwater.core.messages import (
     repeats_call_ids,
     with_unique_call_ids,
 )
-from lowwater.core.view import Summary, View, join_neighbours, neighbours_to_join, view_items
+from lowwater.core.view import Summary, View, is_pin_block, join_neighbours, neighbours_to_join, view_items
 
 KEEP = "keep"
 """The mechanism that leaves a compacted view as it is after the client dropped the messages behind it."""
@@ -142,6 +142,14 @@ def _may_be_summary(message: Message) -> bool:
     return len(text) >= _LONG or bool(_SUMMARY_WORDS.search(text[:_SUMMARY_START]))
 
 
+def continues_compacted(reconciled: Reconciled) -> bool:
+    """Return whether the new messages look like what a client's own compaction leaves: a summary, or messages of an agent's work."""
+    return not reconciled.retracted and any(
+        message.role == "assistant" or message.results or _may_be_summary(message)
+        for message in reconciled.new
+    )
+
+
 def entries_for(reconciled: Reconciled, tokens: Sequence[int], at: float) -> list[Entry]:
     """Return the entries that bring the ledger up to date with the client; `tokens` are the sizes of the new messages.
 
@@ -229,6 +237,10 @@ def _match_view(view: View, messages: Sequence[Message]) -> int | None:
             if renamed is None:
                 renamed = with_unique_call_ids(held) if repeats_call_ids(held) else ()
             found = _match_one(renamed, at, stop, sent) if renamed else None
+        if found is None and is_pin_block(view.items[at]):
+            # Appended to the request behind the messages that the client has: it need not know.
+            at += 1
+            continue
         if found is None:
             return None
         at, matched = found, matched + 1

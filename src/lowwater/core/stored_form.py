@@ -13,7 +13,7 @@ a tag to anything else adds a migration to the stores, which has the same effect
 
 from collections.abc import Callable, Mapping
 
-FORM = 1
+FORM = 2
 """The version of the form, stored with the state of each session; states without it are in form 1."""
 
 FORMER_POLICIES: Mapping[str, str] = {"summary-only": "threshold"}
@@ -71,7 +71,8 @@ _FIELDS: Mapping[str, str] = {
     " bought=compaction_surcharge kept_out=removed_tokens held_until=paused_until"
     " rest=recheck_backoff outside=newest_outside_tail called_at gaps parameters offers_recall"
     " noted=has_system_note binds_thinking thinking_off unbound=thinking_unbound_above route"
-    " calibration",
+    " calibration pins instructions_read",
+    "pin": "text number source status survives",
     "past": "compactions turns_since fruitless floor fruitless_at undelivered failed_at failures",
     "standing": "first low since no_block_since",
     "totals": "turns prompt cache_read output misjudged compactions prunes summaries summary_tokens reclaimed"

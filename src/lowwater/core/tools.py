@@ -11,7 +11,8 @@ from lowwater.core.messages import ToolCall
 
 SEARCH = "lowwater_search"
 EXPAND = "lowwater_expand"
-"""The names of the recall tools."""
+PIN = "lowwater_pin"
+"""The names of the recall tools; the last one proposes a standing instruction to the user."""
 ToolClass = Literal[
     "read", "write", "shell", "search", "list", "web", "agent", "todo", "memory", "skill", "clarify", "other"
 ]
@@ -110,7 +111,7 @@ def path_in(arguments: Mapping[str, object]) -> str:
 
 def is_recall(name: str) -> bool:
     """Return whether a tool is a recall tool; an MCP client puts `mcp__SERVER__` before its name."""
-    return name.rsplit("__", 1)[-1] in (SEARCH, EXPAND)
+    return name.rsplit("__", 1)[-1] in (SEARCH, EXPAND, PIN)
 
 
 def offers_recall(tools_json: bytes) -> bool:

@@ -37,8 +37,12 @@ class Edited(Struct, frozen=True, kw_only=True, tag="edited"):
     tokens: int
 
 
+PIN_BLOCK_DEPTH = 0
+"""The depth of the block of pins, which summarises nothing and so has no sources."""
+
+
 class Summary(Struct, frozen=True, kw_only=True, tag="summary"):
-    """A message shown in place of the messages in `sources`."""
+    """A message shown in place of the messages in `sources`; or, at depth 0, the block of pins (`core/summary/pins.py`)."""
 
     message: Message
     tokens: int
@@ -252,6 +256,18 @@ def first_difference(before: Sequence[Item], after: Sequence[Item]) -> int:
     """Return the index of the first item that differs."""
     pairs = enumerate(zip(before, after, strict=False))
     return next((index for index, (old, new) in pairs if old is not new), min(len(before), len(after)))
+
+
+def is_pin_block(item: Item) -> bool:
+    """Return whether an item is a block of pins, rather than a summary of messages."""
+    return isinstance(item, Summary) and item.depth == PIN_BLOCK_DEPTH
+
+
+def newest_number(item: Item) -> int:
+    """Return the highest number of the messages that an item stands for; 0 if it stands for none."""
+    if isinstance(item, Summary):
+        return item.sources[-1].last if item.sources else 0
+    return item.number
 
 
 def own_block(items: Sequence[Item]) -> Summary | None:

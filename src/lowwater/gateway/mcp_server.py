@@ -8,7 +8,7 @@ from pydantic import Field
 
 from lowwater.core.recall.recalled import anthropic_tools
 from lowwater.core.stored import Listed
-from lowwater.core.tools import EXPAND, SEARCH
+from lowwater.core.tools import EXPAND, PIN, SEARCH
 from lowwater.errors import BadInput
 from lowwater.protocols import Store
 from lowwater.session.session import Session
@@ -30,7 +30,7 @@ Opener = Callable[[Store, str], Session]
 def server_over(
     store: Store, *, open_session: Opener, sources: Collection[str], session: str = "", version: str = ""
 ) -> MCPServer[Any]:
-    """Return a read-only server for the sessions of some sources in a store, or for one session of them.
+    """Return a server that searches the sessions of some sources in a store, or one session of them, and takes proposals of pins.
 
     A source names a tenant and possibly a project: `source_of`.
     """
@@ -56,6 +56,10 @@ def server_over(
     ) -> str:
         arguments = {"handle": handle, "around": around, "lines": lines, "characters": characters}
         return visible.answer(session, EXPAND, {name: value for name, value in arguments.items() if value})
+
+    @server.tool(name=PIN, description=descriptions[PIN])
+    def pin(text: str, session: Annotated[str, Field(description=_SESSION)] = "") -> str:
+        return visible.answer(session, PIN, {"text": text})
 
     @server.tool(name=SESSIONS, description=_LISTS)
     def sessions() -> str:

@@ -21,11 +21,13 @@ from lowwater.core.legality import mend
 from lowwater.core.messages import Message
 from lowwater.core.policies.explanations import explain
 from lowwater.core.stored import About, Hit
+from lowwater.core.summary.pins import explain_left_out
 from lowwater.core.summary.request import CachedPrefix
 from lowwater.core.turns.arrival import drop_pictures, sync_messages
 from lowwater.core.turns.cache import marks_of
 from lowwater.core.turns.decision_context import limits_for
 from lowwater.core.turns.effects import Steps
+from lowwater.core.turns.pins import pins_left_out, propose
 from lowwater.core.turns.rewind import forked, position_of, reset
 from lowwater.core.turns.state import Route, Setup, State
 from lowwater.core.turns.turn import Prepared, dry_run, record_side_call
@@ -141,8 +143,7 @@ class SessionInternals:
             self.about,
             state,
             limits_for(state, setup),
-            policy=setup.policy,
-            settings=setup.settings,
+            setup,
             marks=marks_of(state, setup),
         )
 
@@ -176,13 +177,15 @@ class SessionInternals:
         decision, state = self.decision, self.shared.state
         if decision is None:
             return "Nothing was decided yet: call prepare first."
-        return explain(
+        why = explain(
             decision,
             scale=self.scale,
             candidates=state.candidates,
             rejected=state.rejected,
             mechanisms=self.shared.setup.mechanisms,
         )
+        left_out = pins_left_out(self._state_now(state), self._setup_now(state))
+        return f"{why}\n\n{explain_left_out(left_out)}" if left_out else why
 
     def expand(self, handle: str) -> "Expansion":
         """Return what a summary or a range of messages, named by a handle such as `lw:12-408`, was made of: one level down."""
@@ -203,10 +206,15 @@ class SessionInternals:
                 room=self._room,
                 search=self.search,
                 tally=self.recall_tally,
+                propose=self.propose_pin,
             )
             with self._making_tools:
                 self._recall_tools = self._recall_tools or made
         return self._recall_tools
+
+    def propose_pin(self, text: str) -> None:
+        """Remember what the model proposes to pin; it stands in no view before the user pins it."""
+        self.shared.change(lambda state: propose(state, text))
 
     def search(self, words: str, limit: int) -> list[Hit]:
         """Return the session's messages in the store that match words best."""

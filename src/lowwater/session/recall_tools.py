@@ -7,8 +7,14 @@ from typing import Any
 from lowwater.core.ledger import Ledger
 from lowwater.core.recall.recalled import anthropic_tools, openai_tools
 from lowwater.core.recall.search import AROUND_RESULT, RecallRoom, Search
-from lowwater.core.recall.tools import SearchArguments, answer_expand, answer_search, read_recall_arguments
-from lowwater.core.tools import EXPAND, SEARCH
+from lowwater.core.recall.tools import (
+    PinArguments,
+    SearchArguments,
+    answer_expand,
+    answer_search,
+    read_recall_arguments,
+)
+from lowwater.core.tools import EXPAND, PIN, SEARCH
 from lowwater.core.view import Summary
 from lowwater.errors import BadInput
 from lowwater.protocols import Tokenizer
@@ -22,10 +28,15 @@ _NO_ROOM = (
 )
 
 
-class RecallTools:
-    """`lowwater_search` and `lowwater_expand` for one session; any thread may call them.
+_PROPOSED = "Proposed. It stands nowhere until the user confirms it: ask them, if it matters now."
+_CANNOT_PROPOSE = "Nothing proposed: tell the user instead what you would keep in view."
 
-    `ledger` and `room` are called anew each time. Without a `search` all messages are read. Answers to several calls in one
+
+class RecallTools:
+    """`lowwater_search`, `lowwater_expand` and `lowwater_pin` for one session; any thread may call them.
+
+    `ledger` and `room` are called anew each time. Without a `search` all messages are read; `propose` is given what the model
+    proposes to pin. Answers to several calls in one
     message share the room that is left, because none of them is in the ledger yet. A `tally` counts the calls.
     """
 
@@ -37,12 +48,14 @@ class RecallTools:
         room: Callable[[], RecallRoom],
         search: Search | None = None,
         tally: RecallTally | None = None,
+        propose: Callable[[str], None] | None = None,
     ) -> None:
         self._ledger = ledger
         self._count = tokenizer.count
         self._room = room
         self._search = search
         self._tally = tally
+        self._propose = propose
         self._lock = Lock()
         self._answering = 0
         self._given = 0
@@ -59,7 +72,7 @@ class RecallTools:
 
     def owns(self, name: str) -> bool:
         """Return whether a tool of this name is answered by `handle`."""
-        return name in (SEARCH, EXPAND)
+        return name in (SEARCH, EXPAND, PIN)
 
     def handle(self, name: str, arguments: Mapping[str, object] | str | bytes) -> str:
         """Return the answer to a tool call; a mistake of the model is answered with a sentence that says what to change."""
@@ -72,7 +85,7 @@ class RecallTools:
             left = room.left - self._given - AROUND_RESULT
             answer = self._answer(ledger, name, arguments, min(room.each, left))
             self._given += self._count(answer) + AROUND_RESULT
-        if self._tally is not None and self.owns(name):
+        if self._tally is not None and name in (SEARCH, EXPAND):
             asked = arguments if isinstance(arguments, str) else str(arguments)
             found = RecallAnswer(asked=asked, given=answer, view=ledger.view)
             self._tally.add(name, None if answer.startswith(_NOTHING) else found)
@@ -83,6 +96,11 @@ class RecallTools:
     def _answer(self, ledger: Ledger, name: str, arguments: object, tokens: int) -> str:
         try:
             read = read_recall_arguments(name, arguments)
+            if isinstance(read, PinArguments):
+                if self._propose is None:
+                    return _CANNOT_PROPOSE
+                self._propose(read.text)
+                return _PROPOSED
             if tokens <= 0:
                 return _NO_ROOM
             if isinstance(read, SearchArguments):
@@ -90,7 +108,7 @@ class RecallTools:
             else:
                 answer = answer_expand(ledger, read, tokens, self._count)
         except BadInput as error:
-            return f"{_NOTHING}: {error}."
+            return f"{'Nothing proposed' if name.endswith(PIN) else _NOTHING}: {error}."
         return _NO_ROOM if answer is None else answer
 
 

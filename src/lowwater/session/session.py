@@ -8,6 +8,8 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.events import Compaction
 from lowwater.core.formats.refusals import context_length_in
 from lowwater.core.legality import mend
+from lowwater.core.summary.pins import Pin
+from lowwater.core.turns import pins as pinning
 from lowwater.core.turns import rewind as rewinding
 from lowwater.core.turns.arrival import append, with_detected_format
 from lowwater.core.turns.rewind import Checkpoint, switch
@@ -272,6 +274,23 @@ class Session:
             lambda state: difference(view_at(state.ledger, before), view_at(state.ledger, after))
         )
 
+    def pins(self) -> list[Pin]:
+        """Return the user's standing instructions in the order in which they were said: recognised, pinned by hand, or proposed by the model.
+
+        Those in force stand in every view: where they were said or, once a compaction removed that, in a block behind its summary.
+        """
+        return self._shared.read(lambda state: list(pinning.known_pins(pinning.with_instructions(state))))
+
+    def pin(self, wanted: str) -> None:
+        """Keep a text in every later view, or the message that a handle such as `lw:12` names; what the model proposed is confirmed."""
+        require_text(wanted, "what to pin")
+        self._shared.change(lambda state: pinning.pin(state, wanted))
+
+    def unpin(self, wanted: str) -> None:
+        """Let a pin go, by its text, the beginning of its text, or its handle; the model is told if it was in the block."""
+        require_text(wanted, "what to unpin")
+        self._shared.change(lambda state: pinning.unpin(state, wanted))
+
     def recall(self, wanted: str, *, limit: int = 5, near: int = 1) -> "list[Recalled]":
         """Return original messages: those that a handle such as `lw:412` or `lw:12-40` names, or the best matches for words.
 
@@ -304,6 +323,9 @@ class Session:
     arewind = async_twin(rewind)
     adiff = async_twin(diff)
     arecall = async_twin(recall)
+    apins = async_twin(pins)
+    apin = async_twin(pin)
+    aunpin = async_twin(unpin)
 
 
 def _focus(given: str | None) -> str:

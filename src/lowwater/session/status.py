@@ -7,11 +7,10 @@ from lowwater.core.cache.marks import CacheMarks
 from lowwater.core.decisions import Decision
 from lowwater.core.events import Compaction
 from lowwater.core.limits import Level, Limits, level_of
-from lowwater.core.policies.policy import Policy
 from lowwater.core.stored import About
-from lowwater.core.turns.state import State, Totals
+from lowwater.core.turns.pins import known_pins, pins_left_out, with_instructions
+from lowwater.core.turns.state import Setup, State, Totals
 from lowwater.core.wording import counted, money
-from lowwater.settings import Settings
 
 
 class Status(Struct, frozen=True, kw_only=True):
@@ -44,6 +43,12 @@ class Status(Struct, frozen=True, kw_only=True):
     """Title, source and lineage."""
     acts_at: str = "threshold"
     """What the size in `threshold` is called: the threshold, the budget's threshold, the hygiene limit, the ceiling, the wall."""
+    pins: int = 0
+    """Standing instructions in force."""
+    pins_left_out: int = 0
+    """Those of them for which the block of pins has no room, so that the view only names their handles."""
+    pins_proposed: int = 0
+    """Those that the model proposed and that wait for `pin`."""
 
     def __str__(self) -> str:
         percent = 100 * self.prompt / self.threshold if self.threshold else 0
@@ -59,6 +64,8 @@ class Status(Struct, frozen=True, kw_only=True):
             + f"; {used.reclaimed:,} tokens reclaimed, {counted(used.summaries, 'summary')}",
             f"prompt caching: {self.caching}",
         ]
+        if self.pins or self.pins_proposed:
+            lines.append(_pins(self))
         if used.turns or used.summary_cost != 0:
             lines.append(_cost(used))
         if used.turns:
@@ -75,6 +82,14 @@ class Status(Struct, frozen=True, kw_only=True):
         return "\n".join(lines)
 
 
+def _pins(status: Status) -> str:
+    """Say how many standing instructions there are, and what does not stand in the view."""
+    said = f"{counted(status.pins, 'standing instruction')} in force"
+    if status.pins_left_out:
+        said += f", {status.pins_left_out:,} of them without room in the prompt"
+    return f"{said}; {status.pins_proposed:,} proposed by the model" if status.pins_proposed else said
+
+
 def _cost(used: Totals) -> str:
     """Say what was paid so far; a sum with an unknown price in it is none."""
     if used.cost is None:
@@ -88,13 +103,13 @@ def status_of(
     about: About,
     state: State,
     limits: Limits,
+    setup: Setup,
     *,
-    policy: Policy,
-    settings: Settings,
     marks: CacheMarks | None,
 ) -> Status:
     """Return the status of a session."""
-    point = policy.acts_at(limits, settings)
+    policy, settings = setup.policy, setup.settings
+    point, pins = policy.acts_at(limits, settings), known_pins(with_instructions(state))
     automatic = "automatic" if state.model.cache.ttl or state.model.cache.matching else "off"
     return Status(
         session=name,
@@ -116,4 +131,7 @@ def status_of(
         decision=state.decision,
         last_compaction=state.last_compaction,
         expected_usage=state.call.expected if state.call else Usage(),
+        pins=sum(pin.status == "in_force" for pin in pins),
+        pins_left_out=len(pins_left_out(state, setup)),
+        pins_proposed=sum(pin.status == "proposed" for pin in pins),
     )

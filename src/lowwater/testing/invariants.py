@@ -14,7 +14,7 @@ from lowwater.core.entries import Compacted, Edit, PreambleChanged, Retracted, R
 from lowwater.core.ledger import Ledger
 from lowwater.core.messages import AnyPart, Message, Text, Thinking, ToolResult
 from lowwater.core.tools import classify
-from lowwater.core.view import Edited, Item, Summary, View
+from lowwater.core.view import Edited, Item, Summary, View, is_pin_block
 
 NATIVE = "native"
 """The provider's own compaction, whose block comes first: only with it may the protected start go."""
@@ -24,6 +24,8 @@ REPEAT = "repeat"
 """The newest user message is shown again after an undo, and nothing else changes."""
 KEEP = "keep"
 """The view stays compacted as it was when a client's own compaction dropped the messages behind it."""
+PINS = "pins"
+"""Pins that the view did not show are appended to it, and nothing else changes."""
 AT_THE_WALL = frozenset({"shorten", "summarize_all", "squeeze"})
 """Mechanisms that may change head and tail: of those only the users' words and the system prompt stay as they are."""
 _LIKE_A_HARNESS = re.compile(
@@ -107,8 +109,12 @@ def check_compaction(before: View, after: View, mechanisms: Iterable[str], prote
     if used == {KEEP}:
         _hold("it shows what was shown before", after.shown_numbers() == before.shown_numbers())
         return
+    if used == {PINS}:
+        _hold("what was shown is untouched", list(after.items)[:-1] == list(before.items))
+        _hold("a block of pins is added", is_pin_block(after.items[-1]))
+        return
     _hold("the view is strictly smaller", after.tokens < before.tokens or used <= IN_OTHER_WORDS)
-    old, new = list(before.items), list(after.items)
+    old, new = ([item for item in view.items if not is_pin_block(item)] for view in (before, after))
     first = max(0, protected.first - bool(before.system))
     summaries = [at for at, item in enumerate(old) if isinstance(item, Summary)]
     head = 0 if NATIVE in used else min([_aligned(old, min(first, len(old))), *summaries])
@@ -202,7 +208,7 @@ def check_newest_user(ledger: Ledger) -> None:
 
     A message that a harness may have written in the user's role can be gone; then the newest one that it did not write counts.
     """
-    items = list(ledger.view.items)
+    items = [item for item in ledger.view.items if not is_pin_block(item)]
     numbers = sorted((number for item in items for number in _numbers(item)), reverse=True)
     there = {item.number for item in items if not isinstance(item, Summary)}
     speaking = [number for number in numbers if _speaks(ledger.message(number))]

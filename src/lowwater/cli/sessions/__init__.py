@@ -11,6 +11,7 @@ from lowwater.cli.sessions.diff import diff
 from lowwater.cli.sessions.files import export, import_sessions
 from lowwater.cli.sessions.history import history
 from lowwater.cli.sessions.listing import list_sessions, show
+from lowwater.cli.sessions.pins import pins
 
 __all__ = ["sessions"]
 
@@ -23,6 +24,7 @@ your data folder, unless --store or LOWWATER_STORE names another place.
 [cyan]lowwater sessions[/cyan]                             list the newest
 [cyan]lowwater sessions show refactor-auth[/cyan]          all about one
 [cyan]lowwater sessions history refactor-auth[/cyan]       its compactions; did they pay?
+[cyan]lowwater sessions pins refactor-auth[/cyan]          what the user laid down
 [cyan]lowwater sessions export refactor-auth > it.jsonl[/cyan]
 [cyan]lowwater sessions import old/*.jsonl.gz[/cyan]       conversations from files
 [cyan]lowwater sessions prune --older-than 30d[/cyan]      delete old ones
@@ -42,6 +44,7 @@ _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "history": history,
         "checkpoints": checkpoints,
         "diff": diff,
+        "pins": pins,
     },
     "To files and from files": {"export": export, "import": import_sessions, "backup": backup},
     "Clear up and repair": {"delete": delete, "prune": prune, "verify": verify, "salvage": salvage},

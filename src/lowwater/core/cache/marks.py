@@ -24,7 +24,7 @@ LOOKBACK = 20
 _MARKS_ON_MESSAGES = 3
 """Anthropic takes four marks in a request; one of them is placed before the messages."""
 _LIFETIMES = {"short": "5m", "long": "1h"}
-_NOT_COMPACTING = frozenset({"shorten", "reasoning", "repeat", "keep"})
+_NOT_COMPACTING = frozenset({"shorten", "reasoning", "repeat", "keep", "pins"})
 """Mechanisms that do not compact the history: truncation on arrival, thinking a model rejects, a repeated message, a view that stays."""
 _RECENT_ENTRIES = 200
 """The newest entries, which are searched for a change of the system prompt."""

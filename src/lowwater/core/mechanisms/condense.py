@@ -7,7 +7,7 @@ from lowwater.core.mechanisms.mechanism import ProposalRequest, SummaryMechanism
 from lowwater.core.mechanisms.spans import offer_span
 from lowwater.core.messages import Span
 from lowwater.core.proposals import Proposal
-from lowwater.core.view import Item, Summary
+from lowwater.core.view import Item, Summary, is_pin_block
 
 LEAF = "leaf"
 CONDENSE = "condense"
@@ -56,7 +56,7 @@ def _runs(items: Sequence[Item], zones: Zones, *, by_depth: bool) -> Iterator[Sp
         item = items[at]
         if not isinstance(item, Summary):
             return 0
-        return item.depth if by_depth else 1
+        return item.depth if by_depth or is_pin_block(item) else 1
 
     for depth, indexes in groupby(zones.middle, key):
         if depth:

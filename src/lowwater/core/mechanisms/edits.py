@@ -6,11 +6,9 @@ from lowwater.core.entries import Edit, apply_edits, merge_edits
 from lowwater.core.messages import AnyPart, Message, Text, ToolResult
 from lowwater.core.proposals import Proposal, Target
 from lowwater.core.summary.activity import own_words
-from lowwater.core.summary.frame import frame
+from lowwater.core.summary.frame import is_framed
+from lowwater.core.summary.pins import is_block_text
 from lowwater.core.view import Edited, Item, Summary
-
-_OPENING = frame("", user_follows=True).partition(".")[0]
-_CLOSINGS = tuple(frame("", user_follows=follows).rpartition("\n")[2] for follows in (True, False))
 
 
 def offer_edits(
@@ -75,7 +73,7 @@ def has_user_content(message: Message) -> bool:
 
 
 def framed_parts(message: Message) -> tuple[int, ...]:
-    """Return which parts of a message are summaries that a compaction wrote, in this session or another.
+    """Return which parts of a message are summaries or blocks of pins that a compaction wrote, in this session or another.
 
     A client that continues from a compacted list sends them back as messages, or as parts of a user's message.
     """
@@ -101,4 +99,4 @@ def _is_own(message: Message) -> bool:
 
 
 def _is_framed(part: AnyPart) -> bool:
-    return isinstance(part, Text) and part.text.startswith(_OPENING) and part.text.endswith(_CLOSINGS)
+    return isinstance(part, Text) and (is_framed(part.text) or is_block_text(part.text))

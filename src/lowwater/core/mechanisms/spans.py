@@ -19,9 +19,10 @@ from lowwater.core.mechanisms.results import share_of_tokens
 from lowwater.core.messages import Message, Role, Span, Text, ToolResult, message_text
 from lowwater.core.proposals import Proposal
 from lowwater.core.summary.frame import MOST_TOKENS, SHARE, frame, index_in, index_of_results, unframe
+from lowwater.core.summary.pins import is_block_text
 from lowwater.core.summary.request import SummaryRequest
 from lowwater.core.summary.sanitize import with_known_handles
-from lowwater.core.view import Edited, Item, Original, Summary
+from lowwater.core.view import Edited, Item, Original, Summary, is_pin_block
 
 _AT_ONCE = 64
 """How many messages are looked at together, because they may have to be fetched from the store."""
@@ -49,8 +50,9 @@ class Repeated(Struct, frozen=True, kw_only=True):
 def offer_span(mechanism: str, items: Sequence[Item], span: Span, summary_tokens: int) -> Proposal | None:
     """Return a proposal to replace the items of `span` by a summary of about `summary_tokens`; None if that gains nothing."""
     replaced = sum([item.tokens for item in items[span.start : span.stop]])
+    pinned = sum([item.tokens for item in items[span.start : span.stop] if is_pin_block(item)])
     repeated = _repeated(items, span)
-    removes = replaced - summary_tokens - (0 if repeated is None else _own_tokens(repeated))
+    removes = replaced - pinned - summary_tokens - (0 if repeated is None else _own_tokens(repeated))
     if removes <= 0:
         return None
     behind = sum([item.tokens for item in items[span.stop :]])
@@ -76,12 +78,16 @@ def request_for(
     previous: list[str] = []
     replaced = items[span.start : span.stop]
     for item in replaced:
+        if is_pin_block(item):
+            continue
         if isinstance(item, Summary):
             previous.append(unframe(message_text(item.message)))
             continue
         message = _original(item)
         framed = [message.parts[at] for at in framed_parts(message)]
-        previous += [unframe(part.text) for part in framed if isinstance(part, Text)]
+        previous += [
+            unframe(part.text) for part in framed if isinstance(part, Text) and not is_block_text(part.text)
+        ]
         if len(framed) < len(message.parts) or not framed:
             messages.append(_unframed(message))
             numbers.append(item.number)

@@ -19,7 +19,7 @@ from lowwater.core.mechanisms.mechanism import (
 from lowwater.core.mechanisms.spans import offer_span
 from lowwater.core.messages import Span
 from lowwater.core.proposals import Proposal
-from lowwater.core.view import Item, Summary
+from lowwater.core.view import Item, Summary, is_pin_block
 
 NAME = "summarize"
 EVERYTHING = "summarize_all"
@@ -103,15 +103,19 @@ def budget(middle: Sequence[Item], *, ratio: float, least: int, most: int) -> in
 
     An earlier summary among them counts in full, so that it does not shrink with every update.
     """
-    known = sum(item.tokens for item in middle if isinstance(item, Summary))
-    raw = sum([item.tokens for item in middle]) - known
+    known = _summarised(middle)
+    raw = sum([item.tokens for item in middle if not isinstance(item, Summary)])
     return min(max(known + int(ratio * raw), least), most)
 
 
 def usual(middle: Sequence[Item], *, most: int) -> int:
     """Return the expected length of a model's summary of these items: at least that of what it updates, at most `most`."""
-    known = sum(item.tokens for item in middle if isinstance(item, Summary))
-    return min(most, max(_USUAL, known))
+    return min(most, max(_USUAL, _summarised(middle)))
+
+
+def _summarised(items: Sequence[Item]) -> int:
+    """Return how many tokens the summaries among these items have."""
+    return sum(item.tokens for item in items if isinstance(item, Summary) and not is_pin_block(item))
 
 
 MECHANISMS = (

@@ -25,7 +25,7 @@ from lowwater.core.references import lines_with_errors
 from lowwater.core.summary.frame import index_in, unframe
 from lowwater.core.summary.template import Section
 from lowwater.core.tools import subject_of
-from lowwater.core.view import Item, Summary, shown_parts, tokens_of_items
+from lowwater.core.view import Item, Summary, is_pin_block, shown_parts, tokens_of_items
 from lowwater.protocols import Tokenizer
 
 NAME = "shorten"
@@ -371,9 +371,13 @@ def _squeeze_pictures(
 def _squeeze_summaries(
     items: Sequence[Item], indexes: Sequence[int], context: EditContext, *, over: int, least: int
 ) -> list[Item]:
-    """Cut the end off long summaries; a provider's block is signed and cannot be cut."""
+    """Cut the end off long summaries; a provider's block is signed and cannot be cut, and pins stay whole."""
     squeezed = list(items)
-    summaries = [at for at in indexes if isinstance(items[at], Summary) and not block_in(items[at].message)]
+    summaries = [
+        at
+        for at in indexes
+        if isinstance(items[at], Summary) and not (block_in(items[at].message) or is_pin_block(items[at]))
+    ]
     level = _level([items[at].tokens for at in summaries], over, least)
     for at in summaries:
         item = squeezed[at]

@@ -46,13 +46,14 @@ from lowwater.core.recall.search import (
     recalled_messages,
     subtract,
 )
-from lowwater.core.tools import EXPAND, SEARCH, is_recall
+from lowwater.core.tools import EXPAND, PIN, SEARCH, is_recall
 from lowwater.core.view import Original
 from lowwater.errors import BadInput
 
 # Arguments
 
 _LONGEST = 4_000
+_EXAMPLES = {"handle": "lw:412", "text": "Answer in German."}
 _PAIR = re.compile(r"\s*\[?\s*([0-9]{1,15})(?:\s*[-–,:]\s*([0-9]{1,15}))?\s*\]?\s*")
 
 
@@ -72,14 +73,23 @@ class ExpandArguments(Struct, frozen=True, kw_only=True):
     characters: Numbers | None = None
 
 
-def read_recall_arguments(name: str, arguments: object) -> SearchArguments | ExpandArguments:
+class PinArguments(Struct, frozen=True, kw_only=True):
+    """The arguments of `lowwater_pin`."""
+
+    text: str
+
+
+def read_recall_arguments(name: str, arguments: object) -> SearchArguments | ExpandArguments | PinArguments:
     """Return the arguments of a tool call, or raise BadInput."""
     if not is_recall(name):
-        raise BadInput(f"there is no tool {clipped(name)}: use {SEARCH} or {EXPAND}")
+        raise BadInput(f"there is no tool {clipped(name)}: use {SEARCH}, {EXPAND} or {PIN}")
     fields = _fields(arguments)
     if name.endswith(SEARCH):
         _only(fields, SEARCH, "query", "limit")
         return SearchArguments(query=_text(fields, "query", SEARCH), limit=_limit(fields.get("limit")))
+    if name.endswith(PIN):
+        _only(fields, PIN, "text")
+        return PinArguments(text=_text(fields, "text", PIN))
     _only(fields, EXPAND, "handle", "around", "lines", "characters")
     if len(fields.keys() & {"around", "lines", "characters"}) > 1:
         raise BadInput("give only one of around, lines and characters")
@@ -115,7 +125,7 @@ def _text(fields: Mapping[str, object], name: str, tool: str) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value) if abs(value) < 10**15 else ""
     if not isinstance(value, str) or not value.strip():
-        example = "lw:412" if name == "handle" else "words to look for"
+        example = _EXAMPLES.get(name, "words to look for")
         raise BadInput(f'{tool} needs {name} as text: send {{"{name}": "{example}"}}')
     if len(value) > _LONGEST:
         raise BadInput(f"{name} has {len(value):,} characters: shorten it to a few words")

@@ -59,6 +59,11 @@ def frame(
     return f"{introduction}\n\n{_OPENING_MARK}{body}{_CLOSING_MARK}\n{behind}"
 
 
+def is_framed(text: str) -> bool:
+    """Return whether a text is a summary in its frame, which a client may send back."""
+    return text.startswith(_INTRODUCTION.partition(".")[0]) and text.endswith((_USER_FOLLOWS, _TASK_RUNNING))
+
+
 def unframe(text: str) -> str:
     """Return the summary in a framed text; a text without a frame is returned as it is."""
     start, end = text.find(_OPENING_MARK), text.rfind(_CLOSING_MARK)

@@ -17,6 +17,7 @@ from lowwater.core.policies.safety_rules import after_turn
 from lowwater.core.reconcile import Reconciled, entries_for, reconcile
 from lowwater.core.turns.decision_context import accepts_native_blocks
 from lowwater.core.turns.effects import Announce, Steps
+from lowwater.core.turns.pins import with_surviving_pins
 from lowwater.core.turns.state import Acted, Setup, State
 from lowwater.core.turns.thinking import unbind
 from lowwater.core.view import (
@@ -61,8 +62,9 @@ def sync_messages(state: State, incoming: Incoming, setup: Setup, at: float) -> 
     """Return the state with everything that the client brings; its list of messages is matched with the ledger."""
     state = _with_preamble(state, incoming, setup, at)
     if incoming.messages is not None:
-        new = _entries(reconcile(state.ledger, incoming.messages), setup, at)
-        state = replace(state, ledger=state.ledger.extend(new))
+        reconciled = reconcile(state.ledger, incoming.messages)
+        new = _entries(reconciled, setup, at)
+        state = with_surviving_pins(state, replace(state, ledger=state.ledger.extend(new)), reconciled)
         if any(isinstance(entry, Retracted | Rewound) for entry in new):
             state = with_newest_user(state, setup, at)
     return replace(

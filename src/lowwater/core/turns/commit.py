@@ -17,6 +17,7 @@ from lowwater.core.policies.safety_rules import after_compaction, after_failure,
 from lowwater.core.turns.arrival import NOTE, with_note
 from lowwater.core.turns.compaction import CompactionResult, CompactionWork
 from lowwater.core.turns.costs import both, cost_of_summaries, prompt_tokens_of, with_price
+from lowwater.core.turns.pins import with_block
 from lowwater.core.turns.state import Acted, Setup, State, SummarizerBackoff
 from lowwater.core.turns.thinking import (
     drops_thinking,
@@ -28,6 +29,7 @@ from lowwater.core.view import (
     Edited,
     Item,
     Original,
+    first_difference,
     shown_parts,
     tokens_of_items,
     view_items,
@@ -134,13 +136,16 @@ def _backoff(state: State, result: CompactionResult, at: float) -> SummarizerBac
 
 def _new_view(state: State, result: CompactionResult, work: CompactionWork, setup: Setup) -> _NewView:
     """Return the view with the note if one is due, and without thinking that was bound to a prefix that changed."""
-    items, view = list(result.items), state.ledger.view
+    items, first, view = list(result.items), result.first_changed, state.ledger.view
+    if result.summaries:
+        items = with_block(state, items, setup, first=first)
+        first = min(first, first_difference(work.request.items, items))
     system, tokens = view.system, view.preamble_tokens
     if setup.preset.note_in_system and not state.has_system_note:
         items, system = with_note_in_message(items, setup), with_note(system)
         tokens = setup.size_preamble(system, view.tools)
     adds_note = system != view.system or items[:1] != list(result.items[:1])
-    first = 0 if adds_note else result.first_changed
+    first = 0 if adds_note else first
     unbound = state.thinking_unbound_above
     if state.binds_thinking:
         unbound_from = first if adds_note else first_unbound(work.request.items, items, first, state.model)

@@ -23,7 +23,7 @@ from lowwater.core.turns.state import (
     State,
     recheck_backoff,
 )
-from lowwater.core.view import Item, Summary, bytes_of
+from lowwater.core.view import Item, bytes_of, newest_number
 
 
 class DecisionInputs(Struct, frozen=True, kw_only=True):
@@ -145,9 +145,7 @@ def _prompt(state: State, setup: Setup) -> int:
 
 def _newest_number(items: Sequence[Item]) -> int:
     """Return the highest number that these items stand for."""
-    for item in reversed(items):
-        return item.sources[-1].last if isinstance(item, Summary) else item.number
-    return 0
+    return next((number for item in reversed(items) if (number := newest_number(item))), 0)
 
 
 # Limits

@@ -24,7 +24,7 @@ from lowwater.core.decisions import Candidates, Currency, PricedPlan, Warm, scal
 from lowwater.core.models.model import Model, Prices
 from lowwater.core.turns.cache import lifetime_of, prompt_layout, warmth_of
 from lowwater.core.turns.state import PromptLayout, Setup, State
-from lowwater.core.view import Item, Summary
+from lowwater.core.view import Item, newest_number
 
 LEAST_SUMMARY = 300
 """Tokens that every summary is assumed to have at least."""
@@ -120,8 +120,7 @@ class PricingContext(Struct, frozen=True, kw_only=True):
 
     def rent(self, item: Item, tokens: int) -> int:
         """Return the rent paid for carrying `tokens` of an item since it left the tail."""
-        number = item.sources[-1].last if isinstance(item, Summary) else item.number
-        return self.meter.rent(number, tokens)
+        return self.meter.rent(newest_number(item), tokens)
 
     @property
     def disturbance(self) -> int:

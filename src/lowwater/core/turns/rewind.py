@@ -15,6 +15,7 @@ from lowwater.core.models.model import Model
 from lowwater.core.policies.safety_rules import after_switch
 from lowwater.core.turns.arrival import with_newest_user, with_note, without_note
 from lowwater.core.turns.cache import removed_from
+from lowwater.core.turns.pins import pins_upto
 from lowwater.core.turns.state import Route, Setup, State, SummarizerBackoff, Totals
 from lowwater.core.turns.thinking import unbind
 from lowwater.core.view import Original
@@ -172,6 +173,8 @@ def forked(fresh: State, parent: State, *, upto: int, at: float) -> State:
         belief=parent.belief,
         called_at=parent.called_at,
         gaps=parent.gaps,
+        pins=pins_upto(parent.pins, count),
+        instructions_read=min(parent.instructions_read, count),
         has_system_note=parent.has_system_note and with_note(system) == system,
         binds_thinking=parent.binds_thinking or fresh.binds_thinking,
         thinking_unbound_above=parent.thinking_unbound_above

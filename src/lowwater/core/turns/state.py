@@ -28,6 +28,7 @@ from lowwater.core.models.model import FallbackChain, Model
 from lowwater.core.policies.policy import Policy, preset_under
 from lowwater.core.proposals import Preset, Proposal
 from lowwater.core.stored_form import stored_as
+from lowwater.core.summary.pins import Pin
 from lowwater.core.summary.request import Judged, SummaryRequest
 from lowwater.core.tokens.counting import Calibration
 from lowwater.core.view import Item, View
@@ -408,6 +409,10 @@ class State(Struct, frozen=True, kw_only=True, dict=True):
     """Some model that was used so far refuses thinking behind messages that changed."""
     thinking_off: bool = False
     """The last request had its thinking disabled."""
+    pins: tuple[Pin, ...] = ()
+    """The user's standing instructions, in the order in which they were said; some may be of messages that are discarded."""
+    instructions_read: int = 0
+    """The number of the newest message that was searched for standing instructions."""
     thinking_unbound_above: int | None = None
     """Thinking in messages above this number was bound to a prefix that is gone; None if there is none."""
 

@@ -35,6 +35,7 @@ from lowwater.core.turns.decision_context import (
     without_proposals,
 )
 from lowwater.core.turns.effects import Steps
+from lowwater.core.turns.pins import with_instructions, with_missing_pins
 from lowwater.core.turns.reported_usage import (
     believed,
     largest_prompt,
@@ -75,7 +76,7 @@ class Recorded(Struct, frozen=True, kw_only=True):
 def prepare(state: State, incoming: Incoming, setup: Setup, at: float) -> Steps[Prepared]:
     """Append the client's new messages, compact if the safety rules or the policy decide so, and return what to send."""
     # Arrival: the ledger gets what is new, and the view what the model in use can read.
-    state = drop_stale(sync_messages(state, incoming, setup, at))
+    state = with_instructions(drop_stale(sync_messages(state, incoming, setup, at)))
     state = replace_unreadable_block(state, setup, at)
     state = absorb_native_block(state, setup, at)
     if state.thinking_unbound_above is not None:
@@ -83,13 +84,15 @@ def prepare(state: State, incoming: Incoming, setup: Setup, at: float) -> Steps[
     state = measure_growth(state)
     limits = limits_for(state, setup)
     arrival = truncate_on_arrival(state, setup, at, limits)
-    if arrival.events:
-        limits = limits_for(arrival.state, setup)
+    arrived = with_missing_pins(arrival.state, setup, at)
+    if arrived.ledger is not state.ledger:
+        limits = limits_for(arrived, setup)
 
     # Context, candidates, decision, compaction, commit.
-    acted = yield from _compact_until_it_fits(arrival.state, setup, at, limits)
+    acted = yield from _compact_until_it_fits(arrived, setup, at, limits)
     state = acted.state
-    if state.ledger is not arrival.state.ledger:
+    if state.ledger is not arrived.ledger:
+        state = with_missing_pins(state, setup, at)
         limits = limits_for(state, setup)
 
     # The request: messages that the provider accepts, and the call that is now under way.
@@ -208,6 +211,7 @@ def record_side_call(state: State, response: Response, at: float) -> Recorded:
 
 def compress(state: State, setup: Setup, at: float, *, focus: str = "") -> Steps[Acted]:
     """Compact now, whatever the policy would decide; the summary keeps more detail about `focus`."""
+    state = with_instructions(state)
     inputs = decision_context(state, setup, at, forced=True)
     return (yield from _act(state, inputs, setup, focus=focus))
 
