@@ -63,6 +63,7 @@ def test_what_replaced_lost_results_is_a_share_of_the_uses_of_their_age():
     some = UsesFound(**counts, lost_recent={"elided": 1}, lost_late={"summary": 3})
     whole = figures_of([pair(1, recall=some), pair(1, recall=UsesFound(uses=4, in_view=4, one_recall=0))])
     recent, late = whole.recall.recent, whole.recall.late
+    assert recent is not None and late is not None
     assert (recent.uses, recent.lost) == (6, {"elided": 1 / 6})
     assert (late.uses, late.lost) == (8, {"summary": 3 / 8})
 
