@@ -1,6 +1,7 @@
 """Figures over sessions: ratios only where compaction matters, sums over all, nothing of what does not fit."""
 
 import pytest
+from msgspec.structs import replace
 
 from lowwater.lab.replay.course_replay import Bounds, CadenceSums, PolicyOutcome, UsesFound
 from lowwater.lab.replay.report import Pair, figures_of
@@ -59,11 +60,12 @@ def test_recall_is_a_share_of_all_uses_and_of_those_that_left():
 
 
 def test_what_replaced_lost_results_is_a_share_of_the_uses_of_their_age():
-    counts = {"uses": 10, "in_view": 6, "one_recall": 3, "late": 8, "late_in_view": 5}
-    some = UsesFound(**counts, lost_recent={"elided": 1}, lost_late={"summary": 3})
+    found = UsesFound(uses=10, in_view=6, one_recall=3, late=8, late_in_view=5)
+    some = replace(found, lost_recent={"elided": 1}, lost_late={"summary": 3})
     whole = figures_of([pair(1, recall=some), pair(1, recall=UsesFound(uses=4, in_view=4, one_recall=0))])
     recent, late = whole.recall.recent, whole.recall.late
-    assert recent is not None and late is not None
+    assert recent is not None
+    assert late is not None
     assert (recent.uses, recent.lost) == (6, {"elided": 1 / 6})
     assert (late.uses, late.lost) == (8, {"summary": 3 / 8})
 
