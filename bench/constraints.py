@@ -25,9 +25,9 @@ from lowwater import CompressionSettings, Lowwater, OutputSettings, Settings, Su
 from lowwater.core.formats.codec import encode_messages
 from lowwater.core.messages import Message
 from lowwater.core.policies.registry import POLICIES
-from lowwater.core.summary.activity import own_words
 from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.instructions import standing_instructions
+from lowwater.core.summary.typed_text import typed_words
 from lowwater.core.tokens.estimate import CharacterTokenizer
 from lowwater.core.view import Summary, is_pin_block
 from lowwater.session.internals import internals
@@ -104,7 +104,8 @@ def _labelled() -> Iterator[tuple[str, bool, bool]]:
             message = recorded.message
             if sha256(message.text.encode()).hexdigest() != row["sha256"]:
                 raise ValueError(f"message {index} of {session.name} is not the one that was labelled")
-            found = bool(standing_instructions(own_words(message)))
+            before = session.messages[index - 1].message if index else None
+            found = bool(standing_instructions(typed_words(message, before=before)))
             yield session.name.partition("/")[0], row["standing"] == "yes", found
 
 

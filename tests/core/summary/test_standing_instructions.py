@@ -25,6 +25,91 @@ REQUESTS = (
     "这个测试为什么失败了？",
 )
 
+REQUIREMENTS = (
+    "Users must not exceed five logins per day.",
+    "users must not exceed five logins",
+    "The API must return at most 20 items per page.",
+    "The API must return 404 if the record does not exist.",
+    "Every endpoint must be authenticated.",
+    "Each user may have at most three open orders.",
+    "Passwords must never be logged.",
+    "Passwords must not be logged.",
+    "The button should never be grey.",
+    "Never show the banner to logged-in users.",
+    "Always return 404 when the record is missing.",
+    "Do not display the price if the item is sold out.",
+    "Whenever a user logs out, delete the session cookie.",
+    "When a request fails, retry it three times.",
+    "Every time a customer places an order, send a confirmation mail.",
+    "Sessions must stay below 30 minutes.",
+    "All invoices must be rounded to two digits.",
+    "The cart must not exceed 50 items.",
+    "Each response has to be JSON.",
+    "Tokens must not appear in the URL.",
+    "The importer must never lose a row.",
+    "After every login, write an audit record.",
+    "The server must not log personal data.",
+    "No user should see the data of another tenant.",
+    "Any upload must be scanned before it is stored.",
+    "The parser should always close its files.",
+    "As soon as the payment arrives, notify the customer.",
+    "If anything fails during checkout, show an error page.",
+    "Customers can only cancel an order before it ships.",
+    "It must be possible to cancel at any time.",
+    "The retry logic must not run more than five times per request.",
+    "Admins should always be able to delete a comment.",
+    "Contributors must always sign off their commits.",
+    "Developers must never push to main.",
+    "Add a rule that no file may be larger than 5 MB.",
+    "Implement rate limiting: no more than 100 requests per minute per client.",
+    "Make sure every user gets an email after each purchase.",
+    "The form must not be submitted twice.",
+    "Emails have to be sent in German.",
+    "Write the error messages of the login page in French.",
+    "The report must always include the totals.",
+    "The page must remain usable on phones.",
+    "Orders must never be deleted, only cancelled.",
+    "Numbers are to be shown with two decimals at all times.",
+    "The field may have at most 80 characters.",
+    "Logins must be limited to three per minute.",
+    "Don't allow more than five uploads per user.",
+    "Never expire admin sessions.",
+    "The cache must be invalidated after each write.",
+    "Each row gets a checkbox.",
+    "Only admins may delete users.",
+    "Only show the button to admins.",
+    "The app should use German for all labels.",
+    "Every page must load in under two seconds.",
+    "In future versions the API should return XML.",
+    "The CLI must not ask before overwriting.",
+)
+ABOUT_THE_WORK = (
+    "Every new endpoint gets a test in this project.",
+    "Never show me the full file.",
+    "You must not touch the API.",
+    "Don't show more than ten lines of output in your answers.",
+    "When a test fails, tell me before you fix it.",
+    "The files in legacy/ must not be edited.",
+    "Whenever you change the API, update the docs.",
+    "The database must not be touched by you.",
+    "Any change to the API needs my approval.",
+    "Always show me the diff first.",
+    "Don't ever touch the server config.",
+    "Before every commit run the tests.",
+    "Each commit message must name the ticket.",
+    "Tests must stay under one second each.",
+)
+
+
+@pytest.mark.parametrize("required", REQUIREMENTS)
+def test_what_a_product_has_to_do_is_no_standing_instruction(required: str) -> None:
+    assert standing_instructions(required) == ()
+
+
+@pytest.mark.parametrize("said", ABOUT_THE_WORK)
+def test_what_the_agent_has_to_do_with_the_same_things_is_one(said: str) -> None:
+    assert standing_instructions(said) == (said,)
+
 
 @pytest.mark.parametrize("asked", REQUESTS)
 def test_an_ordinary_request_is_no_standing_instruction(asked: str) -> None:

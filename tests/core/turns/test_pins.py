@@ -261,6 +261,24 @@ def test_what_the_user_did_not_say_is_no_pin(message: dict[str, Any]) -> None:
     assert session.pins() == []
 
 
+def test_the_prompt_of_a_command_in_a_message_of_its_own_is_no_pin_whenever_it_comes() -> None:
+    session = Lowwater(model=MODELS["anthropic"], summarizer=()).session()
+    command = "<command-message>x</command-message>\n<command-name>/x</command-name>\n<command-args>Never push to main.</command-args>"
+    session.append([{"role": "user", "content": command}])
+    assert [pin.text for pin in session.pins()] == ["Never push to main."]
+    session.append([{"role": "user", "content": ATTACK}])
+    assert [pin.text for pin in session.pins()] == ["Never push to main."]
+
+
+def test_what_a_sub_agent_is_told_is_no_pin() -> None:
+    session = Lowwater(model=MODELS["anthropic"], summarizer=()).session()
+    session.prepare(
+        [{"role": "user", "content": f"Find the callers. {RULE}"}],
+        system="You are an agent for Claude Code, Anthropic's official CLI for Claude.",
+    )
+    assert session.pins() == []
+
+
 def test_a_proposal_of_the_model_waits_for_the_user() -> None:
     driven = client()
     driven.says(chat_turn("openai_chat", 0, 20))

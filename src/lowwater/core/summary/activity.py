@@ -75,14 +75,19 @@ def without_tags(text: str) -> str:
     return _TAG.sub(" ", plain_text(text))
 
 
+def is_notice(text: str) -> bool:
+    """Return whether a text begins like one that a harness puts into user messages."""
+    return _NOTICE.match(text) is not None
+
+
 def spoken_text(text: str) -> str:
     """Return what a person or the model said in a text, without what a harness injected; possibly empty."""
     stripped = plain_text(text)
-    if _NOTICE.match(stripped):
+    if is_notice(stripped):
         return ""
     if "<" in stripped:
         stripped = _TAG.sub(" ", _BLOCK.sub(" ", stripped))
-        if _NOTICE.match(stripped):
+        if is_notice(stripped):
             return ""
     stripped = _IMAGE.sub(" ", stripped) if "[" in stripped else stripped
     return _RUNS_OF_BLANK_LINES.sub("\n\n", stripped).strip()

@@ -9,24 +9,17 @@ requirement of the product has a subject of its own.
 import re
 from collections.abc import Iterator
 
-from lowwater.core.summary.text import sentences
+from lowwater.core.summary.typed_text import judged_form, typed_sentences
 
 _SHORTEST, _LONGEST = 8, 500
 """Characters of a sentence that may be an instruction."""
 _MOST = 12
 """A message with more of them is a document that was pasted."""
-_READ = 10_000
-"""Characters of a message that are read; what comes later was hardly typed."""
 
 
 def standing_instructions(words: str) -> tuple[str, ...]:
-    """Return the sentences of `words`, what a user said, that are standing instructions; each as it was said.
-
-    What was pasted, quoted or put there by a harness is not the user's: code blocks, quotations, terminal output, whatever
-    follows a heading, and the prompts of commands and of sub-agents.
-    """
-    words = _COMMAND_NAME.sub("", words[:_READ])
-    found = [sentence for sentence in _spoken(words) if is_instruction(sentence)]
+    """Return the sentences of `words`, what a user typed, that are standing instructions; each as it was said."""
+    found = [sentence for sentence in typed_sentences(words) if is_instruction(sentence)]
     return tuple(dict.fromkeys(found)) if len(found) <= _MOST else ()
 
 
@@ -34,12 +27,14 @@ def is_instruction(sentence: str) -> bool:
     """Return whether a sentence tells the agent how to go on from here."""
     if not _SHORTEST // 2 <= len(sentence) <= _LONGEST:
         return False
-    text = _QUOTED.sub("…", sentence.replace("’", "'"))
+    text = judged_form(sentence).replace("’", "'")
     if _FOREIGN.search(text) is not None:
         return True
     if len(sentence) < _SHORTEST or _DEBRIS.search(text) or _PASSING.search(text):
         return False
     if _ASKS.search(text) and not _ASKS_FOR_WORD.search(text):
+        return False
+    if _REQUIRES.search(text) and not _TO_THE_AGENT.search(text):
         return False
     if any(form.search(text) for form in _OPENING):
         return True
@@ -49,49 +44,6 @@ def is_instruction(sentence: str) -> bool:
 def replaces_earlier(instruction: str) -> bool:
     """Return whether an instruction says that an earlier one no longer holds."""
     return _REPLACES.search(instruction.replace("’", "'")) is not None
-
-
-# What the user said himself
-
-_PASTED = re.compile(
-    r"""\A\s*(?:
-      implement\ the\ following\ plan: | \*\*action\ required | you\ are\ (?:an?|the)\b(?!.{0,20}\bright\b)
-    | \#+\s | invoke\ the\ \S+\ skill | (?:a|the)\ session-scoped\ | your\ task\ is\b | base\ directory\ for\b
-    | ((?:critical|high|medium|low)\ severity)\b | `[^`]*→ | review\ (?:commit|the\ (?:current|code))\b
-    )""",
-    re.VERBOSE | re.IGNORECASE,
-)
-"""How messages begin that a command, a plan, a review or another agent wrote."""
-_COMMAND_NAME = re.compile(r"\A\s*/[\w:-]+\s")
-_ARGUMENTS = re.compile(r"^ARGUMENTS:", re.MULTILINE)
-"""What follows it in the prompt of a slash command are the words that the user gave to the command."""
-_HEADING = re.compile(r"^\s*#{1,6}\s+\S", re.MULTILINE)
-_NOT_SPOKEN = re.compile(r"^\s*(?:>|[❯➜⏺⎿│├╰╭┃$|]|[+]\s|@@|[-+]{3}|at\ \S+\(|\d+\s+[+-])")
-_CODE_LINE = re.compile(
-    r"[{};]\s*$|=>|:=|\b(?:func|def|return|import|const)\b.*[({]|\w+\.\w+\(.*\)|^\s*\S+:\d+"
-)
-_QUOTED = re.compile(r"\"[^\"]{12,}\"|“[^”]*”|«[^»]*»")
-
-
-def _spoken(words: str) -> Iterator[str]:
-    if _PASTED.match(words):
-        arguments = list(_ARGUMENTS.finditer(words))
-        if not arguments:
-            return
-        words = words[arguments[-1].end() :]
-    heading = _HEADING.search(words)
-    said = words[: heading.start()] if heading else words
-    if "```" in said:
-        said = _without_fences(said)
-    for line in said.splitlines():
-        if _NOT_SPOKEN.match(line) or _CODE_LINE.search(line):
-            continue
-        yield from sentences(line)
-
-
-def _without_fences(text: str) -> str:
-    """Return the text outside ``` fences; one that is never closed reaches to the end."""
-    return "\n".join(text.split("```")[::2])
 
 
 # The forms
@@ -129,6 +81,14 @@ _ASKS_FOR_WORD = _compiled(
     r"""\b(?:let|tell|ask)\ me\b.{0,60}\bbefore\b | \b(?:can|could|would|will)\s+(?:you|we)\b.{0,60}\bbefore\s+(?:you\ )?(?:\w+ing\b|do\b|proceed) | \b(?:can|could|shall)\ (?:we|you)\ (?:please\ )?(?:stick|always|never|stop|avoid)\b"""
 )
 
+_ACTORS = r"""(?: users?|customers?|clients?|visitors?|guests?|admins?|administrators?|members?|subscribers?|buyers?|sellers?|players?|patients?|employees?|contributors?|developers?|maintainers?|teams?|people|someone|somebody|anyone|anybody|they
+    |requests?|responses?|endpoints?|apis?|servers?|services?|backends?|frontends?|apps?|applications?|system|gateways?|workers?|jobs?|queues?|caches?|databases?|daemons?|programs?|process(?:es)?|threads?|connections?|devices?|browsers?|sites?|websites?|cli|library|sdk|plugins?|bots?
+    |pages?|screens?|views?|buttons?|forms?|fields?|inputs?|modals?|dialogs?|banners?|menus?|links?|widgets?|layouts?|columns?|rows?|cells?|lists?|cursors?|prompts?
+    |sessions?|cookies?|tokens?|passwords?|logins?|log-?ins?|log-?outs?|accounts?|profiles?|records?|entries|orders?|carts?|payments?|invoices?|prices?|totals?|balances?|uploads?|downloads?|notifications?|emails?|e-mails?|attempts?|retries|timeouts?|limits?|values?|methods?|class(?:es)?|parsers?|importers?|exporters? )"""
+_MODAL = r"(?:must|should|shall|may|might|can|could|will|would|cannot|gets?|never|always|only|(?:has|have|needs?|ought|is|are)(?:\ \w+)?\ to)"
+_SHOWS = r"(?:show|display|render|redirect|return|throw|raise|emit|respond\ with|accept|reject|allow|deny|expire|encrypt|hash|cache|retry|validate|escape|truncate|round|sort|highlight|disable|enable|hide)"
+
+
 _SCOPE = r"""(?: from\ (?:now|here)\ on(?:wards?)? | (?:from|as\ of)\ (?:now|today|this\ \w+) | going\ forwards? | in\ (?:the\ )?future | henceforth
     | for\ the\ (?:rest|remainder)\ of\ | until\ (?:further\ notice|i\ (?:say|tell)) | at\ all\ times | under\ (?:no|any)\ circumstances
     | throughout\b | in\ everything\ | in\ this\ session )"""
@@ -142,6 +102,27 @@ _LANGUAGE = r"""(?: english|british|american|german|french|spanish|italian|portu
 
 _NEGATED = r"""^{LEAD}(?:do\ not|don'?t|never)\s+(?:ever\s+)?(?!(?:know|think|see|understand|care|believe|remember|recall|want|need|have|get|mind|worry
     |like|bother|seem|feel|forget|we\b|you\b|i\b|they\b|\w+ed\b))\w+"""
+
+_REQUIRES = _compiled(
+    r"""^{LEAD}(?:(?:the|an?|our|each|every|any|all|no|both|this|that|these|those|a\ single)\ )?(?:(?!(?:on|of|in|for|with|from|to|at|by|about|that|which|and|or)\ )[\w'/-]+\ ){0,3}?"""
+    + _ACTORS
+    + r"""(?:\ (?:that|which|who|of|in|on|for|with|from|without|to|at|by)\b.{0,60}?)?(?:n't)?\ """
+    + _MODAL
+    + r"""\b | ^{LEAD}(?:if|when(?:ever)?|once|each\ time|every\ time|any\ time|as\ soon\ as|after|before|until|unless)\ (?:an?|the|no|any|each|every|some|two|multiple)?\ ?(?:[\w'/-]+\ ){0,2}?"""
+    + _ACTORS
+    + r"""\b | ^{LEAD}(?:(?:do\ not|don'?t|never|always)\ (?:ever\ )?|make\ sure\ (?:to\ )?(?:always\ |never\ )?)"""
+    + _SHOWS
+    + r"""\b | ^{LEAD}(?:if|when)\b.{2,80},\s*(?:then\ |always\ |please\ )?"""
+    + _SHOWS
+    + r"""\b | ^{LEAD}(?:implement|add|build|create|introduce|support|write|develop|design)\b[^:,;]*(?::|\b(?:that|which|where|so\ that)\b)"""
+    + r""" | ^{LEAD}(?:write|translate|put)\ (?:it|this|that|them|the\ [\w\ ]{2,30}\ (?:of|on|for|in)\ the)\b | ^{LEAD}the\ (?:report|summary|message|text|output|name|file|test|log|function|answer)\ (?:must|should|shall|may|has\ to)\b"""
+)
+"""What the product has to do: a subject of the product's, with a modal or in a condition, or what only a program does."""
+_TO_THE_AGENT = _compiled(
+    r"""\b(?:you|your|yourself|me|my|mine|i)\b | \b(?:in|from)\ (?:this|our)\ (?:session|conversation|chat|repo(?:sitory)?|project|codebase)\b | \bfrom\ now\ on\b | \bgoing\ forward\b
+    | \b(?:have|has|need|needs|get|gets|have\ to\ have|must\ have)\ (?:an?|its|their)?\ ?(?:\w+\ )?(?:tests?|changelog|docs?|documentation|docstrings?|type\ hints?|review)\b"""
+)
+"""What nobody says of a product."""
 
 _OPENING = _forms(
     # A prohibition that is a sentence of its own; one that qualifies a request ("…, but do not commit it") holds for that request.
@@ -166,7 +147,7 @@ _FORMS = _forms(
     r"""^{LEAD}leave\s+.{2,60}\b(?:alone|untouched|unchanged|(?:exactly\ )?as\ (?:is|it\ is|they\ are))\b""",
     r"""\bmust(?:\ not|n't)\s+(?:be\ )?(?:appear|leak|leave|edited|touched|changed|committed|pushed|logged|exceed)""",
     r"""\bwithout\ (?:asking|telling)\ me\b|\bwithout\ my\ (?:okay|ok|approval|consent|permission)\b""",
-    r"""\b(?:no|not|don'?t|without|keep|stay|remain|preserve)\b.{0,30}\bbackwards?[ -]compatib""",
+    r"""\b(?:no|not|don'?t|without|keep|stay|remain|preserve)\b.{0,30}\bbackwards?[ -]compatib(?!\w+\ to\b)""",
     # Asking first
     r"""^{LEAD}(?:ask|check\ with|tell|consult|warn|notify|let)\ me\b.{0,60}\b(?:before|first)\b|\bcheck\ with\ me\b""",
     r"""\bbefore\ (?:you\ )?\w+\b.{0,60}\b(?:wait\ for|ask|get|tell|check\ with|let)\ (?:me|my)\b""",

@@ -27,6 +27,7 @@ from lowwater.core.summary.pins import (
     text_of_entry,
 )
 from lowwater.core.summary.text import flat, key_words
+from lowwater.core.summary.typed_text import is_for_subagent, typed_words
 from lowwater.core.turns.state import Setup, State
 from lowwater.core.view import Edited, Item, Original, Summary, is_own_block, is_pin_block, view_items
 from lowwater.errors import BadInput
@@ -57,27 +58,34 @@ def with_instructions(state: State) -> State:
     if newest <= state.instructions_read:
         return state
     unread: list[Item] = []
+    before: Message | None = None
     for item in reversed(state.ledger.view.items):
         if not isinstance(item, Summary) and item.number <= state.instructions_read:
+            before = _said_as(item)
             break
         unread.append(item)
     said: list[Pin] = []
-    before: Message | None = None
+    nobody = is_for_subagent(state.ledger.view.system)
     for item in reversed(unread):
-        original = item.original if isinstance(item, Edited) else item.message
+        original = _said_as(item)
         if not isinstance(item, Summary) and original.role == "user":
             if not state.instructions_read:
                 said += _carried_over(original, item.number, before)
-            said += _said_in(original, item.number)
+            if not nobody:
+                said += _said_in(original, item.number, before)
         before = original
     return replace(state, pins=(*state.pins, *said), instructions_read=newest)
 
 
-def _said_in(message: Message, number: int) -> list[Pin]:
+def _said_as(item: Item) -> Message:
+    return item.original if isinstance(item, Edited) else item.message
+
+
+def _said_in(message: Message, number: int, before: Message | None) -> list[Pin]:
     """Return the instructions in a user's message, but not those in summaries and blocks that a client sent back in it."""
     parts = [part for part in message.parts if not (isinstance(part, Text) and _is_ours(part.text))]
     spoken = message if len(parts) == len(message.parts) else message.with_parts(parts)
-    found = standing_instructions(own_words(spoken))
+    found = standing_instructions(typed_words(spoken, before=before))
     return [Pin(text=text, number=number, source="recognised") for text in found]
 
 
