@@ -1,7 +1,7 @@
 """Requests and answers gone wrong: valid JSON mutated as bytes and as a tree, by a seeded generator."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -10,7 +10,12 @@ _NUMBERS = (0, -1, 1.5, 2**31, 2**53 + 1, 2**63 - 1, 2**63, 2**64, 10**19, 10**4
 _TEXTS = ("", " ", "\x00", "\ud800", "\udfff x", "\U0001f600", "null", "lw:1", "a" * 3_000, "\ufeff")
 _ODD: tuple[Any, ...] = (None, True, [], {}, [[]], [None], {"": None}, *_NUMBERS, *_TEXTS)
 _BYTES = (b"\xff", b"\xfe\xff", b"\xed\xa0\x80", b"\xc0\x80", b"\x00", b"\\ud800", b"\\", b'"', b"{", b"]", b"1e999", b"NaN", b"\xef\xbb\xbf")  # fmt: skip
+_NOT_FINITE = (float("inf"), float("-inf"), float("nan"))
 _DEEP = 1_200
+_CONTENT = frozenset({"content", "content_block", "tool_calls", "output", "item"})
+"""Fields that hold what the model said."""
+_BESIDE = frozenset({"id", "object", "model", "role", "usage", "status", "stop_reason", "stop_sequence", "finish_reason", "service_tier"})  # fmt: skip
+"""Fields beside it, wherever they are."""
 
 Node = tuple[Any, Any]
 """A list or an object, and the place in it."""
@@ -49,6 +54,17 @@ def broken(written: bytes, random: Random) -> bytes:
     return written
 
 
+def odd_beside_content(value: Any, random: Random) -> bytes:
+    """Return an answer, or an event of one, with one to three odd values beside its content."""
+    tree = json.loads(json.dumps(value))
+    places = [node for node in _nodes(tree, without=_CONTENT) if node[1] in _BESIDE]
+    places += [node for holder, place in places if place == "usage" for node in _nodes(holder[place])]
+    for holder, place in random.sample(places, min(len(places), random.choice((1, 1, 2, 3)))):
+        holder[place] = random.choice((*_ODD, *_NOT_FINITE))
+    written = json.dumps(tree).encode()
+    return written.replace(b"Infinity", b"1e999") if random.random() < 0.5 else written
+
+
 def chunked(data: bytes, random: Random) -> list[bytes]:
     """Return bytes cut into a few pieces anywhere."""
     cuts = sorted(random.randrange(len(data) + 1) for _ in range(random.randrange(4)))
@@ -56,13 +72,16 @@ def chunked(data: bytes, random: Random) -> list[bytes]:
     return [data[a:b] for a, b in pairwise(edges) if b > a]
 
 
-def _nodes(tree: Any) -> list[Node]:
+def _nodes(tree: Any, *, without: Collection[str] = ()) -> list[Node]:
+    """Return every place in a tree, but for those `without` and what is below them."""
     found: list[Node] = []
-    waiting = [tree]
+    waiting = [tree] if isinstance(tree, dict | list) else []
     while waiting:
         now = waiting.pop()
         places: Sequence[Any] = list(now) if isinstance(now, dict) else range(len(now))
         for place in places:
+            if place in without:
+                continue
             found.append((now, place))
             if isinstance(now[place], dict | list):
                 waiting.append(now[place])

@@ -10,10 +10,16 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from lowwater.core.formats.codec import decode_response
+from lowwater.core.formats.streams import answer_in_events
+from lowwater.core.messages import Message
+from lowwater.core.reconcile import says_the_same
 from lowwater.gateway.app import Gateway
 from lowwater.gateway.options import GatewayOptions
+from lowwater.session.internals import internals
+from lowwater.session.library import Lowwater
 from lowwater.stores.memory import MemoryStore
-from tests.gateway.mutations import chunked, mutated
+from tests.gateway.mutations import chunked, mutated, odd_beside_content
 
 pytestmark = [pytest.mark.full, pytest.mark.moves_prefix(reason="nothing sent here is a conversation")]
 
@@ -345,7 +351,9 @@ async def ask(gateway: Gateway, path: str, body: bytes) -> Got:
 
 
 @asynccontextmanager
-async def standing(*, recall: bool) -> AsyncIterator[tuple[Gateway, Upstream]]:
+async def standing(
+    *, recall: bool, store: MemoryStore | None = None
+) -> AsyncIterator[tuple[Gateway, Upstream]]:
     """Run an upstream and a gateway in front of it."""
     upstream = Upstream()
     app = web.Application(client_max_size=2**30)
@@ -356,13 +364,74 @@ async def standing(*, recall: bool) -> AsyncIterator[tuple[Gateway, Upstream]]:
     await site.start()
     upstream.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
     options = GatewayOptions(anthropic_upstream=upstream.url, openai_upstream=upstream.url, recall=recall)
-    gateway = Gateway(options, MemoryStore())
+    gateway = Gateway(options, store or MemoryStore())
     await gateway.open()
     try:
         yield gateway, upstream
     finally:
         await gateway.close()
         await runner.cleanup()
+
+
+def odd_stream(path: str, random: Random) -> bytes:
+    """Return a whole stream with odd values beside the content of an event or two."""
+    events = streamed(path)
+    hit = random.sample(range(len(events)), random.choice((1, 2)))
+    pieces = [
+        odd_beside_content(event, random) if at in hit else json.dumps(event).encode()
+        for at, event in enumerate(events)
+    ]
+    done = [b"[DONE]"] if path == "/v1/chat/completions" else []
+    return b"".join(b"data: " + piece + b"\n\n" for piece in [*pieces, *done])
+
+
+def number(at: int) -> str:
+    return f"This is conversation {at}."
+
+
+def numbered(path: str, at: int, *, stream: bool) -> dict[str, Any]:
+    """Return a request that begins a conversation of its own."""
+    body: dict[str, Any] = json.loads(json.dumps(BODIES[path]))
+    messages = body["input" if path == "/v1/responses" else "messages"]
+    first = next(message for message in messages if message.get("role") == "user")
+    kind = "input_text" if path == "/v1/responses" else "text"
+    first["content"] = [{"type": kind, "text": number(at)}]
+    return body | {"stream": stream, "metadata": {"user_id": f"n{at}"}, "prompt_cache_key": f"n{at}"}
+
+
+def says_what_was_said(path: str, body: bytes) -> bool:
+    """Return whether a mutated answer still has the content it had, and is no failure."""
+
+    def content(tree: Any) -> Any:
+        if path == "/v1/chat/completions":
+            return [
+                {name: value for name, value in choice["message"].items() if name != "role"}
+                for choice in tree["choices"][:1]
+            ]
+        return tree["content" if path == "/v1/messages" else "output"]
+
+    try:
+        tree = json.loads(body.decode())
+        return bool(content(tree) == content(SAID[path]) and tree.get("error") is None)
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        return False
+
+
+def assert_recorded(path: str, store: MemoryStore, expected: dict[str, bytes]) -> None:
+    """Assert that each conversation of `expected` ends with what the provider said."""
+    whole = decode_response(json.dumps(SAID[path]).encode()).message
+    streaming = decode_response(
+        answer_in_events([json.dumps(event).encode() for event in streamed(path)])
+    ).message
+    found: dict[str, Message] = {}
+    for listed in store.sessions():
+        messages = internals(Lowwater(model="gpt-5.5", store=store).session(listed.name)).ledger.view.messages
+        begin = next(message.text for message in messages if message.role == "user")
+        found[begin] = messages[-1]
+    for begin, said in expected.items():
+        assert begin in found, f"{begin} {said!r} was not stored"
+        is_kept = any(says_the_same(found[begin], each) for each in (whole, streaming))
+        assert is_kept, f"{found[begin]} was recorded of {said!r}"
 
 
 def is_json(body: bytes) -> bool:
@@ -431,11 +500,14 @@ def test_mutated_answers_arrive_as_the_provider_sent_them(
     random = Random(f"{SEED} {path} {is_streamed} {recall}")
     unreadable = 0
 
+    expected: dict[str, bytes] = {}
+    store = MemoryStore()
+
     async def work() -> None:
         nonlocal unreadable
-        async with standing(recall=recall) as (gateway, upstream):
+        async with standing(recall=recall, store=store) as (gateway, upstream):
             for at in range(ANSWERS):
-                asked = dict(BODIES[path], stream=is_streamed, metadata={"user_id": f"n{at}"})
+                asked = numbered(path, at, stream=is_streamed)
                 said = stream_of(path, random) if is_streamed else mutated(SAID[path], random)
                 kind = "text/event-stream" if is_streamed else "application/json"
                 upstream.says(said, kind=kind, random=random)
@@ -448,8 +520,39 @@ def test_mutated_answers_arrive_as_the_provider_sent_them(
                 if not recall or (not is_streamed and not is_json(said)):
                     assert got.body == said, named
                 unreadable += not is_json(said)
+                if not is_streamed and says_what_was_said(path, said):
+                    expected[number(at)] = said
 
     running(work)
     kind = "streamed" if is_streamed else "whole"
     told(f"answers of {path}, {kind}", ANSWERS, None if is_streamed else unreadable)
+    assert_recorded(path, store, expected)
+    assert is_streamed or len(expected) > ANSWERS / 10
+    assert defects(caplog) == []
+
+
+@pytest.mark.parametrize("recall", [False, True], ids=["as it comes", "with recall"])
+@pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("path", sorted(SAID))
+def test_what_is_odd_beside_the_content_of_an_answer_loses_none(
+    path: str, is_streamed: bool, recall: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    random = Random(f"{SEED} beside {path} {is_streamed} {recall}")
+    expected: dict[str, bytes] = {}
+    store = MemoryStore()
+
+    async def work() -> None:
+        async with standing(recall=recall, store=store) as (gateway, upstream):
+            for at in range(ANSWERS):
+                said = odd_stream(path, random) if is_streamed else odd_beside_content(SAID[path], random)
+                upstream.says(said, kind="text/event-stream" if is_streamed else "application/json")
+                got = await ask(gateway, path, json.dumps(numbered(path, at, stream=is_streamed)).encode())
+                assert (got.status, got.is_ours, got.is_whole) == (200, False, True), (
+                    f"{got.body!r} for {said!r}"
+                )
+                expected[number(at)] = said
+
+    running(work)
+    told(f"answers of {path} with odd values beside their content", len(expected))
+    assert_recorded(path, store, expected)
     assert defects(caplog) == []

@@ -75,6 +75,8 @@ class Response(Struct, frozen=True, kw_only=True):
     """Why the model stopped, as the provider puts it."""
     doubt: str = ""
     """Why the reported usage is implausible and ignored; empty if it is not, or nothing was reported."""
+    unread: tuple[str, ...] = ()
+    """What else could not be read and was left out: the names of fields beside the content."""
     miss_reason: str = ""
     """Why the cache was missed, as the provider puts it; empty if it gave no reason."""
 

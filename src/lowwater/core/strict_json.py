@@ -4,7 +4,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from decimal import MAX_EMAX, MIN_EMIN, Context
 from math import isinf
 from typing import Any, TypeVar, cast
@@ -22,6 +22,11 @@ _LONGEST_INTEGER = 4_000
 """Python refuses to read integers of more than 4,300 digits."""
 _ERROR_PATH = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
 _STRING_OR_BLANKS = re.compile(r'("(?:[^"\\]|\\.)*")|[ \t\n\r]+', re.DOTALL)
+_ESCAPE = re.compile(rb"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_CONSTANT = re.compile(rb"\b(?:NaN|Infinity)\b")
+_ESCAPE_BYTES = 6
+_REPLACEMENT = rb"\ufffd"
 
 _encoder = msgspec.json.Encoder(order="sorted")
 
@@ -61,18 +66,70 @@ def _why_unreadable(data: bytes, error: str) -> str:
 
 def _has_lone_surrogate(data: bytes) -> bool:
     """Return whether an escaped high surrogate is not followed by a low one, or a low one does not follow a high one."""
-    high = False
+    return next(_lone_surrogates(data), None) is not None
+
+
+def _lone_surrogates(data: bytes) -> Iterator[int]:
+    """Yield where in JSON an escaped half of a character stands alone."""
+    high: int | None = None
     at = 0
-    for match in re.finditer(rb"\\(u[0-9a-fA-F]{4}|.)", data):
+    for match in _ESCAPE.finditer(data):
         escape = match.group(1)
         kind = escape[1:3].lower() if escape[:1] == b"u" else b""
         is_high = kind in {b"d8", b"d9", b"da", b"db"}
         is_low = kind in {b"dc", b"dd", b"de", b"df"}
-        follows = high and match.start() == at
-        if (high and not (follows and is_low)) or (is_low and not follows):
-            return True
-        high, at = is_high, match.end()
-    return high
+        is_pair = high is not None and is_low and match.start() == at
+        if high is not None and not is_pair:
+            yield high
+        if is_low and not is_pair:
+            yield match.start()
+        high, at = (match.start() if is_high else None), match.end()
+    if high is not None:
+        yield high
+
+
+def as_strict_json(data: bytes) -> bytes:
+    """Return loosely written JSON as valid JSON; unchanged if it is that, or no JSON at all.
+
+    Half characters and bytes that are not UTF-8 become the replacement character, NaN and infinity null. That is for answers, which have been paid for; what a caller wants to send is refused instead.
+    """
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        data = data.decode(errors="replace").encode()
+    if _SURROGATE.search(data) is not None:
+        mended = bytearray(data)
+        for at in _lone_surrogates(data):
+            mended[at : at + _ESCAPE_BYTES] = _REPLACEMENT
+        data = bytes(mended)
+    return _without_constants(data) if _CONSTANT.search(data) else data
+
+
+def _without_constants(data: bytes) -> bytes:
+    try:
+        read_json(data, Raw)
+    except UnreadableJson:
+        pass
+    else:
+        return data  # the words are inside of strings
+    try:
+        return write_json(
+            json.loads(data, parse_float=_finite, parse_int=_whole, parse_constant=lambda _: None)
+        )
+    except (ValueError, RecursionError, BadInput):
+        return data
+
+
+def write_answer(value: object) -> bytes:
+    """Return an answer as JSON bytes like `write_json`; half characters are escaped, for `as_strict_json` to replace."""
+    try:
+        return write_json(value)
+    except UnreadableJson:
+        try:
+            return json.dumps(value, default=_plain).encode()
+        except (TypeError, ValueError, RecursionError):
+            pass
+        raise
 
 
 def read_plain(data: bytes) -> Any:  # noqa: ANN401 - whatever JSON says

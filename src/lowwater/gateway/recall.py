@@ -17,7 +17,7 @@ from lowwater.core.formats.convert import tools_as
 from lowwater.core.formats.streams import CUT_OFF, EventReader
 from lowwater.core.messages import Format, with_unique_call_ids
 from lowwater.core.recall.recalled import anthropic_tools, openai_tools
-from lowwater.core.strict_json import read_plain, write_json, write_object
+from lowwater.core.strict_json import as_strict_json, read_plain, write_json, write_object
 from lowwater.core.tools import is_recall, offers_recall
 from lowwater.errors import BadInput
 from lowwater.gateway.client_request import ClientRequest
@@ -205,6 +205,8 @@ class RecallConversation:
         """The end of a stream, which waits until the answer is recorded."""
         self._answer = b""
         """All complete answers, merged into the one that the client sees."""
+        self._as_it_came = b""
+        """The only answer, if it is no valid JSON and nothing in it has to be hidden; what is recorded is."""
         self._response: aiohttp.ClientResponse
         """The newest response; set by `relay`."""
 
@@ -317,18 +319,23 @@ class RecallConversation:
             raise
         answer = self._answer if not_an_answer is None else not_an_answer
         await self._record_exchange(answer if not_an_answer is None else None)
-        await self._send_head(first if not_an_answer is None else self._response, length=len(answer))
-        await send_body(self._sender.send, answer, more=False)
+        shown = self._as_it_came or answer
+        await self._send_head(first if not_an_answer is None else self._response, length=len(shown))
+        await send_body(self._sender.send, shown, more=False)
 
     async def _read_answers(self, response: aiohttp.ClientResponse) -> bytes | None:
         """Read all answers; return what came instead of the last one if that cannot be read, None otherwise."""
+        first = response
         for left in reversed(range(MOST_ROUNDS)):
             with self._provider_errors():
-                answer = await response.read()
+                raw = await response.read()
+            answer = as_strict_json(raw)
             if not self._add_answer(answer):
-                return answer
+                return raw
             next_response = await self._follow_recall(answer, left)
             if next_response is None:
+                if answer != raw and response is first and not recall_calls(answer, self._format):
+                    self._as_it_came = raw
                 break
             response = next_response
         return None

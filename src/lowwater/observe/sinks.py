@@ -201,6 +201,16 @@ def log_implausible_usage(why: str, session: str, *, quiet: bool) -> None:
         )
 
 
+def log_unread_fields(names: Sequence[str], session: str, *, quiet: bool) -> None:
+    """Log what else of an answer could not be read and is left out, unless `quiet`; the answer is recorded all the same."""
+    if not quiet:
+        _log.warning(
+            "%s: the provider's answer is recorded without what cannot be read: %s. This is said once.",
+            session,
+            ", ".join(names),
+        )
+
+
 def send_warnings(
     warnings: Sequence[UsageWarning],
     session: str,

@@ -8,10 +8,10 @@ from msgspec.structs import replace
 from lowwater.core.api_calls import Response, Usage
 from lowwater.core.formats.codec import decode_response
 from lowwater.core.reconcile import says_the_same
-from lowwater.core.strict_json import write_json
+from lowwater.core.strict_json import write_answer
 from lowwater.core.turns.state import State
 from lowwater.core.turns.turn import Recorded
-from lowwater.observe.sinks import log_implausible_usage, send_turn
+from lowwater.observe.sinks import log_implausible_usage, log_unread_fields, send_turn
 from lowwater.session.dependencies import Dependencies
 from lowwater.session.recall_tally import RecallTally
 from lowwater.session.repository import SharedState, StateChange
@@ -28,6 +28,7 @@ class AnswerRecorder:
         self._dependencies = dependencies
         self._recall_tally = recall_tally
         self._has_doubted = False
+        self._has_left_out = False
 
     def record(
         self,
@@ -43,7 +44,7 @@ class AnswerRecorder:
         `offers_recall` is False if the model was not sent the recall tools, although the session was prepared with them.
         An answer recorded a second time, with no call in between, is neither appended nor billed again.
         """
-        answer = decode_response(response if isinstance(response, bytes) else write_json(response))
+        answer = decode_response(response if isinstance(response, bytes) else write_answer(response))
         answer = replace(answer, others=(*answer.others, *others))
 
         doubts: list[str] = []
@@ -74,9 +75,17 @@ class AnswerRecorder:
             self._recall_tally.clear(answer.message)
         if done.record is not None:
             send_turn(self._dependencies.sinks, self._shared.repository.name, done.record)
+        self._say_once(doubts, answer.unread)
+
+    def _say_once(self, doubts: Sequence[str], unread: Sequence[str]) -> None:
+        """Log what of an answer is left out, the first time that its usage is, and the first time that something else is."""
+        name, quiet = self._shared.repository.name, self._dependencies.quiet
         if doubts and not self._has_doubted:
             self._has_doubted = True
-            log_implausible_usage(doubts[0], self._shared.repository.name, quiet=self._dependencies.quiet)
+            log_implausible_usage(doubts[0], name, quiet=quiet)
+        if unread and not self._has_left_out:
+            self._has_left_out = True
+            log_unread_fields(unread, name, quiet=quiet)
 
 
 class _Repeated(Exception):

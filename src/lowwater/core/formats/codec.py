@@ -6,9 +6,10 @@ A format is detected by the roles, fields and block types that only some formats
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from lowwater.core.api_calls import Request, Response, Usage
 from lowwater.core.formats import anthropic, openai_chat, openai_responses
@@ -21,8 +22,17 @@ from lowwater.core.formats.usage import (
     decode_openai_report,
 )
 from lowwater.core.messages import Format, Message
-from lowwater.core.strict_json import read_fields, read_json, write_array, write_json, write_object
+from lowwater.core.strict_json import (
+    as_strict_json,
+    read_fields,
+    read_json,
+    write_array,
+    write_json,
+    write_object,
+)
 from lowwater.errors import BadInput, MalformedMessage, UnknownFormat
+
+T = TypeVar("T")
 
 # Messages
 
@@ -223,23 +233,34 @@ _QUOTED_BYTES = 200
 
 class _Choice(Struct):
     message: Raw
-    finish_reason: str | None = None
+    finish_reason: Raw = _NULL
 
 
 class _Completion(Struct):
-    choices: list[_Choice]
+    choices: list[Raw]
     usage: Raw = _NULL
-    model: str | None = None
-    service_tier: Any = None
+    model: Raw = _NULL
+    service_tier: Raw = _NULL
     prompt_cache_diagnostics: Raw = _NULL
 
 
 class _AnthropicAnswer(Struct):
     content: Raw
     usage: Raw = _NULL
-    model: str | None = None
-    stop_reason: str | None = None
+    model: Raw = _NULL
+    stop_reason: Raw = _NULL
     diagnostics: Raw = _NULL
+
+
+class _OpenAIResponse(Struct):
+    output: list[Raw]
+    usage: Raw = _NULL
+    model: Raw = _NULL
+    status: Raw = _NULL
+    error: Raw = _NULL
+    incomplete_details: Raw = _NULL
+    service_tier: Raw = _NULL
+    prompt_cache_diagnostics: Raw = _NULL
 
 
 class _Error(Struct):
@@ -250,47 +271,81 @@ class _Incomplete(Struct):
     reason: str | None = None
 
 
-class _OpenAIResponse(Struct):
-    output: list[Raw]
-    usage: Raw = _NULL
-    model: str | None = None
-    status: str | None = None
-    error: _Error | None = None
-    incomplete_details: _Incomplete | None = None
-    service_tier: Any = None
-    prompt_cache_diagnostics: Raw = _NULL
+class _Bookkeeping:
+    """Reads what an answer says beside its content; a value that cannot be read is left out and noted, and loses no answer."""
+
+    def __init__(self) -> None:
+        self.unread: list[str] = []
+
+    def text(self, name: str, raw: Raw) -> str:
+        """Return a text, empty if it is null or none."""
+        return self.value(name, raw, str) or ""
+
+    def value(self, name: str, raw: Raw, kind: type[T]) -> T | None:
+        """Return a value of this kind, None if it is null or of another one."""
+        if bytes(raw) == b"null":
+            return None
+        try:
+            return read_json(bytes(raw), kind)
+        except BadInput:
+            self.unread.append(name)
+            return None
 
 
 def decode_response(raw: bytes) -> Response:
-    """Return the answer in `raw`: a chat completion, an Anthropic message or a response; or raise a BadInput."""
+    """Return the answer in `raw`: a chat completion, an Anthropic message or a response; or raise a BadInput.
+
+    Only an answer whose content cannot be read is refused. Odd values beside it are left out, and what no JSON may contain is
+    replaced; `Response.unread` says so.
+    """
+    read = _Bookkeeping()
+    strict = as_strict_json(raw)
+    if strict != raw:
+        read.unread.append("what is not valid JSON in it")
+    answer = _decode_answer(strict, read)
+    return replace(answer, unread=(*read.unread, *answer.unread))
+
+
+def _decode_answer(raw: bytes, read: _Bookkeeping) -> Response:
     fields = read_fields(raw)
+    # An answer may have fields that are called like another format's.
+    if fields.get("output", b"")[:1] == b"[":
+        return _decode_openai_response(raw, read)
     if "choices" in fields:
-        return _decode_completion(raw)
+        return _decode_completion(raw, read)
     if "content" in fields:
-        return _decode_anthropic_answer(raw)
+        return _decode_anthropic_answer(raw, read)
     if "output" in fields:
-        return _decode_openai_response(raw)
+        return _decode_openai_response(raw, read)
     raise UnknownFormat(
         "not a model's answer: expected a chat completion, an Anthropic message or a response"
     )
 
 
-def _decode_completion(raw: bytes) -> Response:
+def _decode_completion(raw: bytes, read: _Bookkeeping) -> Response:
     completion = read_json(raw, _Completion)
     if not completion.choices:
         raise BadInput("the chat completion has no choices: there is nothing to record")
-    choice = completion.choices[0]
+    choice = read_json(bytes(completion.choices[0]), _Choice)
+    message = _with_assistant_role(bytes(choice.message))
     usage = bytes(completion.usage)
     return _response(
-        openai_chat.decode_message(bytes(choice.message), 0),
-        _read_report(usage, partial(decode_openai_report, tier=completion.service_tier)),
-        model=completion.model,
-        stop=choice.finish_reason,
+        openai_chat.decode_message(message, 0),
+        _read_report(usage, partial(decode_openai_report, tier=bytes(completion.service_tier))),
+        model=read.text("model", completion.model),
+        stop=read.text("finish_reason", choice.finish_reason),
         miss_reason=openai_miss_reason(bytes(completion.prompt_cache_diagnostics)),
     )
 
 
-def _decode_anthropic_answer(raw: bytes) -> Response:
+def _with_assistant_role(message: bytes) -> bytes:
+    """Return the message of an answer, which is the model's whatever role it gives; byte for byte if that is the right one."""
+    fields = read_fields(message)
+    role = b'"assistant"'
+    return message if fields.get("role") == role else write_object(fields | {"role": role})
+
+
+def _decode_anthropic_answer(raw: bytes, read: _Bookkeeping) -> Response:
     answer = read_json(raw, _AnthropicAnswer)
     # The API accepts only role and content of an answer that is sent back.
     message = write_object({"role": b'"assistant"', "content": bytes(answer.content)})
@@ -298,27 +353,27 @@ def _decode_anthropic_answer(raw: bytes) -> Response:
     return _response(
         anthropic.decode_message(message, 0),
         _read_report(usage, decode_anthropic_report),
-        model=answer.model,
-        stop=answer.stop_reason,
+        model=read.text("model", answer.model),
+        stop=read.text("stop_reason", answer.stop_reason),
         miss_reason=anthropic_miss_reason(bytes(answer.diagnostics)),
     )
 
 
-def _decode_openai_response(raw: bytes) -> Response:
+def _decode_openai_response(raw: bytes, read: _Bookkeeping) -> Response:
     answer = read_json(raw, _OpenAIResponse)
-    if answer.status in {"failed", "cancelled"}:
-        reason = answer.error.message if answer.error else None
-        raise BadInput(
-            f"the response {answer.status}, there is nothing to record: {reason or 'no reason given'}"
-        )
+    status = read.text("status", answer.status)
+    if status in {"failed", "cancelled"}:
+        error = read.value("error", answer.error, _Error)
+        reason = error.message if error else None
+        raise BadInput(f"the response {status}, there is nothing to record: {reason or 'no reason given'}")
     items = [bytes(item) for item in answer.output]
     usage = bytes(answer.usage)
-    stopped = answer.incomplete_details.reason if answer.incomplete_details else None
+    incomplete = read.value("incomplete_details", answer.incomplete_details, _Incomplete)
     return _response(
         openai_responses.decode_message(write_array(items), 0),
-        _read_report(usage, partial(decode_openai_report, tier=answer.service_tier)),
-        model=answer.model,
-        stop=stopped or answer.status,
+        _read_report(usage, partial(decode_openai_report, tier=bytes(answer.service_tier))),
+        model=read.text("model", answer.model),
+        stop=(incomplete.reason if incomplete else None) or status,
         miss_reason=openai_miss_reason(bytes(answer.prompt_cache_diagnostics)),
     )
 
@@ -337,8 +392,8 @@ def _response(
     message: Message,
     reported: UsageReport | str | None,
     *,
-    model: str | None,
-    stop: str | None,
+    model: str,
+    stop: str,
     miss_reason: str,
 ) -> Response:
     """Return the answer; `reported` is its usage, None if there was none, or why it could not be read."""
@@ -352,8 +407,9 @@ def _response(
         reports_cache=report.reports_cache if report else True,
         splits_writes=report.splits_writes if report else True,
         prompt=report.prompt if report else 0,
-        model=model or "",
-        stop=stop or "",
+        model=model,
+        stop=stop,
+        unread=report.unread if report else (),
         miss_reason=miss_reason,
     )
 

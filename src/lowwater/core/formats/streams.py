@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from lowwater.core.api_calls import Usage
 from lowwater.core.formats.usage import decode_anthropic_usage, decode_openai_usage
 from lowwater.core.messages import Format
 from lowwater.core.strict_json import (
+    as_strict_json,
     read_fields,
     read_json,
     read_plain,
@@ -23,10 +25,11 @@ CUT_OFF = "the stream ended before the answer did"
 _NULL = b"null"
 _EMPTY_OBJECT = Raw(b"{}")
 EventFields = dict[str, Any]
+T = TypeVar("T")
 
 
 class _Typed(Struct):
-    type: str = ""
+    type: Raw = Raw(_NULL)
 
 
 class PartialAnswer(Protocol):
@@ -118,7 +121,7 @@ class AnswerStream:
             if self.broken or self._partial.is_done:
                 return
             try:
-                self._partial.take(event)
+                self._partial.take(as_strict_json(event))
             except BadInput as error:
                 self.broken = f"an event of the stream cannot be read: {error}"
             self.broken = self.broken or self._partial.error
@@ -142,7 +145,7 @@ def answer_in_events(events: Iterable[bytes]) -> bytes:
     partial = _STREAM_KINDS[_format_of(events)].partial()
     for event in events:
         try:
-            partial.take(event)
+            partial.take(as_strict_json(event))
         except BadInput:
             continue
     try:
@@ -154,7 +157,7 @@ def answer_in_events(events: Iterable[bytes]) -> bytes:
 def _format_of(events: Iterable[bytes]) -> Format:
     for event in events:
         try:
-            kind = read_json(event, _Typed).type
+            kind = _type_of(event)
         except BadInput:
             continue
         if kind == "message_start":
@@ -162,6 +165,24 @@ def _format_of(events: Iterable[bytes]) -> Format:
         if kind.startswith("response."):
             return "openai_responses"
     return "openai_chat"
+
+
+def _type_of(event: bytes) -> str:
+    """Return the type of an event, empty if it has none that is a text; raise BadInput if the event is no object."""
+    return _text(read_json(event, _Typed).type)
+
+
+def _text(raw: Raw) -> str:
+    """Return a text, empty if it is something else: oddities beside the content must not lose an answer."""
+    return _read_or(bytes(raw), "")
+
+
+def _read_or(raw: bytes, default: T) -> T:
+    """Return what is read as a value of the default's type, or the default."""
+    try:
+        return read_json(raw, type(default))
+    except BadInput:
+        return default
 
 
 # Server-sent events
@@ -242,13 +263,13 @@ class _AnthropicError(Struct, frozen=True):
 
 
 class _AnthropicEvent(Struct):
-    type: str
+    type: str = ""
     index: int = 0
     message: Raw = _EMPTY_OBJECT
     content_block: Raw = _EMPTY_OBJECT
     delta: Raw = _EMPTY_OBJECT
     usage: Raw = _EMPTY_OBJECT
-    error: _AnthropicError = _AnthropicError()
+    error: Raw = _EMPTY_OBJECT
 
 
 class AnthropicPartial:
@@ -264,14 +285,14 @@ class AnthropicPartial:
 
     def take(self, event: bytes) -> None:
         """Add one event; later usage figures replace earlier ones."""
-        if read_json(event, _Typed).type not in _ANTHROPIC_EVENTS:
+        if _type_of(event) not in _ANTHROPIC_EVENTS:
             return
         parsed = read_json(event, _AnthropicEvent)
         self.has_begun = self.has_begun or parsed.type not in _ANTHROPIC_OPENING
         match parsed.type:
             case "message_start":
                 self._message = read_fields(bytes(parsed.message))
-                self._usage = _usage_fields(self._message.get("usage", _NULL))
+                self._usage = _fields_or_none(self._message.get("usage", _NULL))
             case "content_block_start":
                 self._blocks[parsed.index] = _GrowingBlock(_read_object(parsed.content_block))
             case "content_block_delta":
@@ -282,7 +303,8 @@ class AnthropicPartial:
             case "message_stop":
                 self.is_done = True
             case _:
-                self.error = f"{parsed.error.type or 'error'}: {parsed.error.message}"
+                error = _read_or(bytes(parsed.error), _AnthropicError())
+                self.error = f"{error.type or 'error'}: {error.message}"
 
     def is_whole(self) -> bool:
         """Return whether the last event has arrived; without it, more may follow."""
@@ -305,10 +327,10 @@ class AnthropicPartial:
         return write_object(fields)
 
     def _end(self, event: _AnthropicEvent, fields: dict[str, bytes]) -> None:
-        later = {name: raw for name, raw in (_usage_fields(event.usage) or {}).items() if raw != _NULL}
+        later = {name: raw for name, raw in (_fields_or_none(event.usage) or {}).items() if raw != _NULL}
         if later:
             self._usage = (self._usage or {}) | later
-        self._message |= read_fields(bytes(event.delta))
+        self._message |= _fields_or_none(event.delta) or {}
         self._message |= {name: raw for name, raw in fields.items() if name not in _EVENT_FIELDS}
 
 
@@ -341,10 +363,10 @@ class _GrowingBlock:
         return write_json(block)
 
 
-def _usage_fields(usage: bytes | Raw) -> dict[str, bytes] | None:
-    """Return the fields of a usage, None if it is not an object: bad numbers must not lose an answer."""
+def _fields_or_none(raw: bytes | Raw) -> dict[str, bytes] | None:
+    """Return the fields of an object, None if it is none: what is wrong beside the content must not lose an answer."""
     try:
-        return read_fields(bytes(usage))
+        return read_fields(bytes(raw))
     except BadInput:
         return None
 
@@ -375,9 +397,14 @@ _CHUNK_FIELDS = frozenset({"choices", "object", "error"})
 
 
 class _Choice(Struct):
-    index: int = 0
+    index: Raw = Raw(_NULL)
     delta: Raw = Raw(_NULL)
-    finish_reason: str | None = None
+    finish_reason: Raw = Raw(_NULL)
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the choice ends here, even if its reason is none that anybody can read."""
+        return bytes(self.finish_reason) not in (_NULL, b'""')
 
     def fields(self) -> EventFields:
         """Return the fields of the delta; numbers too large for a float must not lose an answer."""
@@ -422,15 +449,16 @@ class ChatPartial:
             name: raw for name, raw in fields.items() if name not in _CHUNK_FIELDS and raw != _NULL
         }
         for choice in chunk.choices or []:
-            message = self._choices.setdefault(choice.index, _GrowingMessage())
+            message = self._choices.setdefault(_read_or(bytes(choice.index), 0), _GrowingMessage())
             delta = choice.fields()
             message.add(delta)
-            self.has_begun = self.has_begun or choice.finish_reason is not None or _says_something(delta)
-            message.finish_reason = choice.finish_reason or message.finish_reason
+            self.has_begun = self.has_begun or choice.is_last or _says_something(delta)
+            message.finish_reason = _text(choice.finish_reason) or message.finish_reason
+            message.is_finished = message.is_finished or choice.is_last
 
     def is_whole(self) -> bool:
         """Some servers close the stream without `[DONE]`; then every choice needs a finish reason."""
-        return bool(self._choices) and all(message.finish_reason for message in self._choices.values())
+        return bool(self._choices) and all(message.is_finished for message in self._choices.values())
 
     def usage(self) -> bytes:
         """Return the usage reported so far as JSON; empty if none was."""
@@ -454,6 +482,7 @@ class _GrowingMessage:
 
     def __init__(self) -> None:
         self.finish_reason: str | None = None
+        self.is_finished = False
         self._fields: EventFields = {"role": "assistant", "content": None}
         self._texts: dict[str, list[str]] = {}
         self._calls: dict[int, _GrowingCall] = {}
@@ -508,6 +537,8 @@ class _GrowingCall:
         kind = "custom" if "custom" in joined else "function"
         defaults = {"id": "", "type": kind, kind: {}}
         whole: EventFields = defaults | self.fields | joined
+        if not isinstance(whole[kind], dict):
+            raise BadInput(f"the {kind} of a tool call is not a JSON object")
         return whole | {kind: _empty_call(kind) | whole[kind]}
 
 
@@ -546,14 +577,12 @@ class _ResponsesError(Struct, frozen=True):
 
 
 class _ResponsesEvent(Struct):
-    type: str = ""
+    type: Raw = Raw(_NULL)
     response: Raw = Raw(_NULL)
     item: Raw = Raw(_NULL)
-    output_index: int = 0
+    output_index: Raw = Raw(b"0")
     # An `error` event has code and message itself, or in an `error` object.
-    code: Any = None
-    message: str | None = None
-    error: _ResponsesError | None = None
+    error: Raw = Raw(_NULL)
 
 
 class _FailedResponse(Struct):
@@ -565,7 +594,7 @@ class _ResponsesUsage(Struct):
 
 
 class _ResponsesOutput(Struct):
-    output: list[Raw] | None = None
+    output: Raw = Raw(_NULL)
 
 
 class ResponsesPartial:
@@ -581,20 +610,24 @@ class ResponsesPartial:
     def take(self, event: bytes) -> None:
         """Add one event; deltas are ignored, because an item is repeated whole when it is done."""
         parsed = read_json(event, _ResponsesEvent)
-        self.has_begun = self.has_begun or parsed.type not in _RESPONSES_OPENING
-        if parsed.type in _RESPONSES_BEGINS or parsed.type in _RESPONSES_ENDS:
-            if bytes(parsed.response)[:1] != b"{":
-                raise BadInput(f"a {parsed.type} without a response")
-            self._response = bytes(parsed.response)
-            self.is_done = parsed.type in _RESPONSES_ENDS
-        elif parsed.type == "response.output_item.done":
-            self._items[parsed.output_index] = bytes(parsed.item)
-        elif parsed.type == "response.failed":
-            self.error = _responses_error_text(read_json(bytes(parsed.response), _FailedResponse).error)
-        elif parsed.type == "error":
-            self.error = _responses_error_text(
-                parsed.error or _ResponsesError(code=parsed.code, message=parsed.message)
-            )
+        kind = _text(parsed.type)
+        self.has_begun = self.has_begun or kind not in _RESPONSES_OPENING
+        if kind in _RESPONSES_BEGINS or kind in _RESPONSES_ENDS:
+            self._response = bytes(parsed.response) if bytes(parsed.response)[:1] == b"{" else self._response
+            self.is_done = kind in _RESPONSES_ENDS
+            if self.is_done and not self._response:
+                raise BadInput(f"a {kind} without a response")
+        elif kind == "response.output_item.done":
+            at = _read_or(bytes(parsed.output_index), max(self._items, default=-1) + 1)
+            self._items[at] = bytes(parsed.item)
+        elif kind == "response.failed":
+            self.error = _responses_error_text(_read_or(bytes(parsed.response), _FailedResponse()).error)
+        elif kind == "error":
+            inner = _read_or(bytes(parsed.error), _ResponsesError())
+            own = _read_or(event, _ResponsesError())
+            # In an event without an error of its own, `type` is that of the event.
+            is_inner = inner != _ResponsesError()
+            self.error = _responses_error_text(inner if is_inner else replace(own, type=None))
 
     def is_whole(self) -> bool:
         """Return whether the last event has arrived; without it, more may follow."""
@@ -609,7 +642,8 @@ class ResponsesPartial:
         """Return what has arrived so far as a response, byte for byte if the last event had it all; empty if nothing has."""
         if not self._response:
             return b""
-        if not self._items or read_json(self._response, _ResponsesOutput).output:
+        output = read_json(self._response, _ResponsesOutput).output
+        if not self._items or (bytes(output)[:1] == b"[" and bytes(output) != b"[]"):
             return self._response
         # Some servers leave `output` out of the last event.
         items = [self._items[at] for at in sorted(self._items)]

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, TypeVar
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct
 
 from lowwater.core.api_calls import Usage, together
 from lowwater.core.strict_json import read_json
@@ -13,7 +13,8 @@ _MOST_TOKENS = 10**12
 """A larger figure is an error in the report."""
 Tokens = Annotated[int, Meta(ge=0, le=_MOST_TOKENS)] | None
 """A reported figure: absent, null, or a plausible number of tokens."""
-_STANDARD_VALUES = (None, "", "standard", "default", "auto", "on_demand", "global", "not_available")
+_NULL = Raw(b"null")
+_STANDARD_VALUES = ("", "standard", "default", "auto", "on_demand", "global", "not_available")
 """Values of the service tier, speed and region that are billed at list price."""
 _ANSWERING = frozenset({"message", "fallback_message"})
 """Types of iterations that produced the answer; the top-level figures are their sum."""
@@ -36,6 +37,8 @@ class UsageReport(Struct, frozen=True, kw_only=True):
     """Whether the report says how much was read from the cache, even if that is 0."""
     splits_writes: bool = True
     """Whether it says for which lifetime each part was written."""
+    unread: tuple[str, ...] = ()
+    """The service tier, speed or region, if it is no text; then nobody knows whether the call was billed at list price."""
 
 
 class _AnthropicWrites(Struct):
@@ -54,9 +57,9 @@ class _StepUsage(Struct):
 
 class _AnthropicUsage(_StepUsage):
     iterations: list[_StepUsage] | None = None
-    service_tier: Any = None
-    speed: Any = None
-    inference_geo: Any = None
+    service_tier: Raw = _NULL
+    speed: Raw = _NULL
+    inference_geo: Raw = _NULL
 
 
 class _OpenAIWrites(Struct):
@@ -99,15 +102,17 @@ def decode_anthropic_report(raw: bytes) -> UsageReport:
     split = bool(own) and together(map(_step_usage, own)) == whole
     apart = _ANSWERING | _BILLED_BESIDE if split else _BILLED_BESIDE
     others = [_step_usage(step) for step in steps if step.type in apart and not (split and step is own[-1])]
+    billing = {name: bytes(getattr(usage, name)) for name in ("service_tier", "speed", "inference_geo")}
     return UsageReport(
         usage=last if split else whole,
         others=tuple(other for other in others if other != Usage()),
-        list_price=_is_standard(usage.service_tier, usage.speed, usage.inference_geo)
+        list_price=all(map(_is_standard, billing.values()))
         and all(step.type in _AT_LIST_PRICE for step in steps),
         prompt=last.prompt,
         reports_cache=usage.cache_read_input_tokens is not None
         or usage.cache_creation_input_tokens is not None,
         splits_writes=usage.cache_creation is not None,
+        unread=tuple(name for name, raw in billing.items() if not _is_text(raw)),
     )
 
 
@@ -129,8 +134,8 @@ def _step_usage(step: _StepUsage) -> Usage:
     )
 
 
-def decode_openai_report(raw: bytes, *, tier: object = None) -> UsageReport:
-    """Return what one request was billed at a service tier, or raise BadInput; in OpenAI's formats it is always one call."""
+def decode_openai_report(raw: bytes, *, tier: bytes = b"null") -> UsageReport:
+    """Return what one request was billed at a service tier, given as JSON, or raise BadInput; it is always one call."""
     usage = decode_openai_usage(raw)
     return UsageReport(
         usage=usage,
@@ -138,6 +143,7 @@ def decode_openai_report(raw: bytes, *, tier: object = None) -> UsageReport:
         prompt=usage.prompt,
         reports_cache=_reports_cache(_read_usage(raw, _OpenAIUsage)),
         splits_writes=_splits_writes(_read_usage(raw, _OpenAIUsage)),
+        unread=() if _is_text(tier) else ("service_tier",),
     )
 
 
@@ -186,9 +192,13 @@ def _long_writes(details: _Details) -> int:
     return (split.ttl_12h_tokens or 0) if split else 0
 
 
-def _is_standard(*words: object) -> bool:
-    """Return whether all of these tiers, speeds or regions are billed at list price."""
-    return all(word in _STANDARD_VALUES for word in words)
+def _is_standard(raw: bytes) -> bool:
+    """Return whether this tier, speed or region is billed at list price; one that is no text may not be."""
+    return raw == b"null" or (_is_text(raw) and read_json(raw, str) in _STANDARD_VALUES)
+
+
+def _is_text(raw: bytes) -> bool:
+    return raw == b"null" or raw[:1] == b'"'
 
 
 def _read_usage(raw: bytes, kind: type[T]) -> T:
