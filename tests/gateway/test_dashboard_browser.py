@@ -25,6 +25,7 @@ IS_NEEDED = bool(os.environ.get("TESTS_NEED_BROWSER"))
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 PICTURES = os.environ.get("TESTS_PICTURES", "")
 """A folder for screenshots; `make picture` sets it."""
+_PICTURED = {"dashboard-light-desk", "dashboard-dark-phone"}
 
 
 @pytest.fixture(scope="module")
@@ -107,13 +108,12 @@ def test_list_and_session_are_drawn_fit_the_screen_and_are_accessible(
     page.wait_for_selector("#rows td")
     assert TOKEN not in page.url, "the address can be shown to others"
     _check_page(page, "the list")
-    _picture(page, f"dashboard-list-{request.node.callspec.id}")
     tab.open_session("A title")
     page.locator("details.event summary").first.click()
     page.get_by_role("button", name="Before and after").first.click()
     page.wait_for_selector("#events .soft, #events .sides")
     _check_page(page, "the session")
-    _picture(page, f"dashboard-session-{request.node.callspec.id}")
+    _picture(page, f"dashboard-{request.node.callspec.id}")
     assert tab.wrong == []
     tab.context.close()
 
@@ -129,7 +129,8 @@ def _check_page(page: playwright.Page, what: str) -> None:
 
 
 def _picture(page: playwright.Page, name: str) -> None:
-    if PICTURES:
+    if PICTURES and name in _PICTURED:
+        page.evaluate("scrollTo(0, 0)")
         page.screenshot(path=Path(PICTURES) / f"{name}.png")
 
 

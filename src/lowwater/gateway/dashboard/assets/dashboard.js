@@ -466,7 +466,12 @@ async function undoTo(name, number) {
 function sidesOf(told) {
   const rows = told.changes.map((change) => {
     const [first, last] = [change.numbers[0]?.[0], change.numbers.at(-1)?.[1]];
-    const which = first === last ? `message ${first}` : `messages ${first}–${last}`;
+    // What covers no message is the block of standing instructions.
+    const which = !isKnown(first)
+      ? "standing instructions"
+      : first === last
+        ? `message ${first}`
+        : `messages ${first}–${last}`;
     if (change.kind === "kept" || change.kind === "appended")
       return make("p", { class: "soft" }, `${which}: unchanged, ${counted(change.after)} tokens`);
     if (change.kind === "dropped") return make("p", { class: "soft" }, `${which}: no longer shown, ${counted(change.before)} tokens`);
