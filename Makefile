@@ -98,9 +98,10 @@ fix: .venv/ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The pictures of the demo and the chat in README and docs, taken in a real terminal.
-picture: .venv/terminal
+# The pictures in README and docs: the demo and the chat in a real terminal, the dashboard in a real browser.
+picture: .venv/terminal .venv/browser
 	$(BIN)/python -m tools.pictures
+	TESTS_PICTURES=docs/pictures $(PYTEST) -n 0 tests/gateway/test_dashboard_browser.py -k accessible
 
 # Pin what was tested: run it after changing a dependency.
 lock: .venv/ready

@@ -41,7 +41,7 @@ def test_help_teaches_what_lowwater_is_its_commands_and_where_settings_come_from
         assert words in shown.stdout
     lines = shown.stdout.splitlines()
     assert [name for name in COMMANDS if not any(line.startswith(f"│ {name} ") for line in lines)] == []
-    assert len(COMMANDS) == 14
+    assert len(COMMANDS) == 15, "fourteen, and the dashboard"
     assert len(lines) <= 40
     assert max(map(len, lines)) <= 80
 

@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from lowwater.cli.sessions.listing import costs_of
+from lowwater.core.accounts.figures import costs_of
 from lowwater.core.api_calls import Usage
 from lowwater.core.formats.codec import decode_response
 from lowwater.core.stored import Account

@@ -5,7 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from lowwater.cli.sessions.listing import costs_of
+from lowwater.core.accounts.figures import costs_of
 from lowwater.core.events import Compaction
 from lowwater.core.messages import Format
 from lowwater.gateway.options import SummaryConsent

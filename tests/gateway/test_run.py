@@ -12,7 +12,7 @@ import pytest
 
 from lowwater.adapters.models import load_registry
 from lowwater.cli.gateway import announcement
-from lowwater.cli.sessions.listing import costs_of
+from lowwater.core.accounts.figures import costs_of
 from lowwater.core.api_calls import Usage
 from lowwater.core.costs.prices import cost_of
 from lowwater.core.events import Compaction

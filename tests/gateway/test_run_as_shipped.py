@@ -10,8 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.adapters.models import load_registry
-from lowwater.cli.sessions.listing import costs_of
 from lowwater.cli.wording import amount
+from lowwater.core.accounts.figures import costs_of
 from lowwater.core.api_calls import Usage
 from lowwater.core.costs.prices import cost_of
 from lowwater.core.events import Compaction

@@ -25,6 +25,7 @@ FILE = "lowwater.yaml"
 OTHER_VARIABLES = frozenset(
     {
         "LOWWATER_CONFIG",
+        "LOWWATER_DASHBOARD_TOKEN",
         "LOWWATER_DEBUG",
         "LOWWATER_GATEWAY_KEYS",
         "LOWWATER_POSTGRES_BIN",

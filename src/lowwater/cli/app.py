@@ -66,6 +66,7 @@ COMMANDS = {
     "audit": _Entry("audit", "audit", FILES),
     "replay": _Entry("replay", "replay", FILES),
     "status": _Entry("status", "status", KEPT, NOTE),
+    "dashboard": _Entry("dashboard", "dashboard", KEPT, NOTE),
     "sessions": _Entry("sessions", "sessions", KEPT),
     "rewind": _Entry("rewind", "rewind", KEPT),
     "recall": _Entry("recall", "recall", KEPT),

@@ -234,7 +234,7 @@ def demo(
     policy: Annotated[str, typer.Option(metavar="NAME", help="The policy that decides.")] = "rent-or-buy",
     json: Annotated[bool, typer.Option("--json", help="Print only the figures, as JSON.")] = False,
 ) -> None:
-    """Watch a long coding session with and without Lowwater, without a key.
+    """Watch a long session with and without Lowwater; no key is needed.
 
     A generated agent session of several hundred calls is played twice, as it
     is and with Lowwater, and the bills race. Then a result that the model no

@@ -51,6 +51,7 @@ from lowwater.session.session import Session
 from lowwater.settings.resolve import Resolved
 
 ACCESS_KEYS = "LOWWATER_GATEWAY_KEYS"
+DASHBOARD_TOKEN = "LOWWATER_DASHBOARD_TOKEN"  # noqa: S105 - the variable's name
 _MCP = "Recall for MCP clients"
 _FOR_MCP, _FOR_BOTH = {"mcp", "session", "project", "source"}, {"store", "tenant", "config"}
 """The parameters of `serve` that --mcp adds, and those that it shares with the gateway."""
@@ -159,7 +160,11 @@ def _run_client(command: list[str], options: GatewayOptions, store: Store) -> in
     from lowwater.gateway.server import served  # noqa: PLC0415
 
     logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
-    with served(Gateway(options, store)) as url:
+    gateway = Gateway(options, store)
+    with served(gateway) as url:
+        # The URL holds the dashboard's token, which belongs on a terminal and into no log.
+        if sys.stderr.isatty() and not options.settings.output.quiet:
+            say(f"watch it: {gateway.dashboard.url(url)}")
         client = started(command, f"{url}/{options.capability}", os.environ)
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
@@ -307,6 +312,7 @@ def serve(
         hosts=tuple(each.strip().lower() for each in allow_host or ()),
         origins=tuple(each.strip().lower().rstrip("/") for each in allow_origin or ()),
         trusts_tokens=trust_tokens,
+        dashboard_token=os.environ.get(DASHBOARD_TOKEN, "").strip(),
         joins_by_summary=continue_by_summary,
         most_bytes=max_body * 1024 * 1024,
         most_requests=max_requests,
@@ -341,15 +347,17 @@ def run_gateway(options: GatewayOptions, store: str, *, host: str, port: int) ->
     began = time.time()
     place = store or (_SHADOW_STORE if options.shadow else "")
     with opened_store(place, redact=options.settings.privacy.redact, creates=True) as opened:
-        try:
-            serve_until_signal(
-                Gateway(options, opened),
-                host=host,
-                port=port,
-                ready=lambda url: say(
-                    f"serving on {url}: set ANTHROPIC_BASE_URL={url} or OPENAI_BASE_URL={url}/v1; Ctrl-C stops it"
-                ),
+        gateway = Gateway(options, opened)
+
+        def ready(url: str) -> None:
+            say(
+                f"serving on {url}: set ANTHROPIC_BASE_URL={url} or OPENAI_BASE_URL={url}/v1; Ctrl-C stops it"
             )
+            if sys.stderr.isatty():
+                say(f"watch it: {gateway.dashboard.url(url)}")
+
+        try:
+            serve_until_signal(gateway, host=host, port=port, ready=ready)
         finally:
             if options.shadow or sys.stderr.isatty():
                 nothing = "no conversation came through the gateway"

@@ -14,7 +14,6 @@ from rich.text import Text
 
 from lowwater.adapters.models import load_registry
 from lowwater.cli.command import AsJson, Since, with_settings
-from lowwater.cli.sessions.listing import costs_of
 from lowwater.cli.stored_sessions import (
     EMPTY,
     OptionalSession,
@@ -55,7 +54,7 @@ from lowwater.cli.wording import (
 from lowwater.core.accounts.advice import advice_sentence
 from lowwater.core.accounts.cadence import Cadence, cadence, turns_before_events
 from lowwater.core.accounts.efficiency import Efficiency, compactions, efficiency
-from lowwater.core.accounts.figures import Figures, Gathered, Repayment, Summarizing, figures
+from lowwater.core.accounts.figures import Figures, Gathered, Repayment, Summarizing, costs_of, figures
 from lowwater.core.accounts.payback import paybacks
 from lowwater.core.events import Compaction
 from lowwater.core.models.model import Model

@@ -36,9 +36,11 @@ from lowwater.gateway.client_request import (
     read_client_request,
 )
 from lowwater.gateway.credentials import IdlePrefetch, credential_in, is_api_key, may_pay_for_summaries
+from lowwater.gateway.dashboard.access import DashboardAccess
+from lowwater.gateway.dashboard.app import Dashboard
 from lowwater.gateway.observability import METRICS_TYPE, GatewayMetrics, LogLine, error_location, write_line
 from lowwater.gateway.open_sessions import OpenSessions
-from lowwater.gateway.options import GatewayOptions
+from lowwater.gateway.options import OWN_TENANT, GatewayOptions
 from lowwater.gateway.origin_checks import (
     CheckedScope,
     refuse_web_pages,
@@ -161,6 +163,9 @@ class Gateway:
         self._thread_slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         """By client; gone with the client's last request."""
         self._recordings = RecordingQueue(self._turns, self._metrics, self._in_thread)
+        # What `lowwater run` keeps is its user's own; elsewhere contents belong to the tenants.
+        access = DashboardAccess(is_owner=options.tenant == OWN_TENANT, token=options.dashboard_token)
+        self.dashboard = Dashboard(store, options, access)
 
     @property
     def header_seconds(self) -> float:
@@ -171,8 +176,14 @@ class Gateway:
         """Answer one request, or follow the server's start and end."""
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
+        elif scope["type"] == "http" and Dashboard.has(scope["path"]):
+            await self.dashboard(scope, receive, send)
         elif scope["type"] == "http":
             await self._http(scope, receive, send)
+
+    def end_streams(self) -> None:
+        """Let the dashboard's streams end, for which the server would wait."""
+        self.dashboard.end_streams()
 
     async def open(self) -> None:
         """Open the pool of connections to the providers."""
@@ -180,6 +191,7 @@ class Gateway:
 
     async def close(self) -> None:
         """Close connections and threads; the store belongs to the caller."""
+        await self.dashboard.close()
         await self._recordings.close()
         await self._prefetch.close()
         await self._upstreams.close()

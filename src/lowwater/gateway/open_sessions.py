@@ -12,7 +12,7 @@ from lowwater.core.ledger import Ledger
 from lowwater.core.reconcile import branch_of, likeness, numbers_in_view, position_before
 from lowwater.core.stored import About
 from lowwater.gateway.credentials import summarizers_of
-from lowwater.gateway.options import SHADOW_TENANT, GatewayOptions, source_of
+from lowwater.gateway.options import SHADOW_TENANT, GatewayOptions, short_tenant, source_of
 from lowwater.gateway.session_lookup import LookupKey, SessionLookup, SessionMatch, chain_keys
 from lowwater.protocols import Clock, Sink, Store
 from lowwater.session.dependencies import SystemClock
@@ -157,7 +157,7 @@ class OpenSessions:
     def _source(self, lookup: LookupKey) -> str:
         """Return the source of a client's sessions: the operator's name for the tenant or its hash, and the project."""
         options, tenant = self._options, lookup.tenant.removeprefix(SHADOW_TENANT)
-        return source_of(options.tenant or tenant[:8], options.project, shadow=options.shadow)
+        return source_of(options.tenant or short_tenant(tenant), options.project, shadow=options.shadow)
 
     def _open_session(self, name: str, terms: Terms) -> Session:
         with self._lock:

@@ -53,6 +53,8 @@ class GatewayOptions(Struct, frozen=True, kw_only=True):
     """If there are any, a request needs one of them in the header `x-lowwater-key`, which is not forwarded."""
     capability: str = ""
     """If it is set, only paths that begin with it are forwarded to a provider; it is never logged, stored or forwarded itself."""
+    dashboard_token: str = ""
+    """What opens the dashboard; empty for a random one."""
     hosts: tuple[str, ...] = ()
     """Hosts that the gateway answers to in addition to loopback ones, in lower case and without a port."""
     origins: tuple[str, ...] = ()
@@ -103,6 +105,11 @@ def new_capability() -> str:
     while not any(map(str.isdigit, random)):  # redaction takes letters alone for ordinary words
         random = secrets.token_urlsafe(24)
     return f"lw-{random}"
+
+
+def short_tenant(tenant: str) -> str:
+    """Return the part of a tenant's hash by which the source of its sessions names it."""
+    return tenant[:8]
 
 
 def source_of(tenant: str, project: str = "", *, shadow: bool = False) -> str:

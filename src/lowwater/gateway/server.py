@@ -5,12 +5,31 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
+from typing import Protocol
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from lowwater.errors import BadSetting
-from lowwater.gateway.app import Gateway
+from lowwater.gateway.relay import Receive, Scope, Send
+
+
+class Application(Protocol):
+    """What can be served: a gateway, or the dashboard alone."""
+
+    @property
+    def header_seconds(self) -> float:
+        """How long a client may take to send the head of a request."""
+        ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or follow the server's start and end."""
+        ...
+
+    def end_streams(self) -> None:
+        """End the streams that would go on for ever, now that the server stops."""
+        ...
+
 
 GRACE = 30
 """Seconds that answers under way get when the server is told to stop."""
@@ -21,18 +40,18 @@ _MOST_HEAD_BYTES = 256 * 1024
 _MOST_HEADERS = 500
 
 
-def serve(gateway: Gateway, *, host: str, port: int, ready: Callable[[str], object] = lambda _: None) -> None:
+def serve(app: Application, *, host: str, port: int, ready: Callable[[str], object] = lambda _: None) -> None:
     """Serve until a signal stops it, finishing answers under way first; `ready` is called with the URL."""
     bound = bind(host, port)
     ready(_url(bound))
-    uvicorn.Server(_config(gateway)).run(sockets=[bound])
+    _EndingServer(_config(app), app).run(sockets=[bound])
 
 
 @contextmanager
-def served(gateway: Gateway, *, host: str = "127.0.0.1", port: int = 0, grace: int = 5) -> Iterator[str]:
+def served(app: Application, *, host: str = "127.0.0.1", port: int = 0, grace: int = 5) -> Iterator[str]:
     """Serve from a thread, on a free port if none is given; yields the URL."""
     bound = bind(host, port)
-    server = _Server(_config(gateway, grace=grace))
+    server = _Server(_config(app, grace=grace), app)
     thread = Thread(
         target=lambda: asyncio.run(server.serve(sockets=[bound])), name="lowwater-gateway", daemon=True
     )
@@ -186,10 +205,10 @@ def _refusal(status: bytes) -> bytes:
     return b"HTTP/1.1 " + status + b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
-def _config(gateway: Gateway, *, grace: int = GRACE) -> uvicorn.Config:
-    protocol = type("_GatewayProtocol", (_StrictProtocol,), {"seconds": gateway.header_seconds})
+def _config(app: Application, *, grace: int = GRACE) -> uvicorn.Config:
+    protocol = type("_GatewayProtocol", (_StrictProtocol,), {"seconds": app.header_seconds})
     return uvicorn.Config(
-        gateway,
+        app,
         http=protocol,
         lifespan="on",
         # Any client can send X-Forwarded-For and claim to be another.
@@ -205,11 +224,24 @@ def _config(gateway: Gateway, *, grace: int = GRACE) -> uvicorn.Config:
     )
 
 
-class _Server(uvicorn.Server):
+class _EndingServer(uvicorn.Server):
+    """Ends the application's endless streams before it waits for answers under way."""
+
+    def __init__(self, config: uvicorn.Config, app: Application) -> None:
+        super().__init__(config)
+        self._app = app
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop, with streams ended first."""
+        self._app.end_streams()
+        await super().shutdown(sockets=sockets)
+
+
+class _Server(_EndingServer):
     """Tells when it is ready, and leaves signals to the program around it."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
+    def __init__(self, config: uvicorn.Config, app: Application) -> None:
+        super().__init__(config, app)
         self.ready = Event()
 
     @contextmanager

@@ -1,7 +1,7 @@
 """`lowwater sessions list` and `show`: stored sessions in a table, and one session on a page."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
@@ -26,51 +26,13 @@ from lowwater.cli.tables import (
 )
 from lowwater.cli.wording import ago, amount, moment, on_one_line, printable, span
 from lowwater.core.accounts.cadence import Cadence, cadence
+from lowwater.core.accounts.figures import Costs, costs_of
 from lowwater.core.entries import ModelChanged, Opened
-from lowwater.core.events import Compaction
 from lowwater.core.formats.files import system_text, tool_names
 from lowwater.core.ledger import Ledger
 from lowwater.core.stored import About, Account, Landmark, Listed
 from lowwater.core.wording import counted
 from lowwater.protocols import Store
-
-# What a session cost
-
-
-class Costs(Struct, frozen=True, kw_only=True):
-    """Nano-dollars for the calls of a session; None if the price of one of them is not known."""
-
-    calls: int | None
-    """The calls of its turns."""
-    summaries: int | None
-    """The calls that wrote summaries."""
-    untouched: int | None
-    """Estimate of what its turns would have cost without any compaction."""
-
-    @property
-    def total(self) -> int | None:
-        """Turns and summaries together."""
-        return _sum((self.calls, self.summaries))
-
-
-def costs_of(account: Account) -> Costs:
-    """Return what a session cost."""
-    return Costs(
-        calls=_sum(record.cost for record in account.records),
-        summaries=_sum(event.cost for event in account.events if isinstance(event, Compaction)),
-        untouched=_sum(record.untouched for record in account.records),
-    )
-
-
-def _sum(amounts: Iterable[int | None]) -> int | None:
-    """Return the sum, or None if an amount is unknown."""
-    total = 0
-    for each in amounts:
-        if each is None:
-            return None
-        total += each
-    return total
-
 
 # list
 

@@ -258,3 +258,38 @@ def repayment(paybacks: Sequence[Payback]) -> Repayment:
         predicted=mean(payback.predicted for payback in compared),
         realised=mean(payback.turns for payback in compared),
     )
+
+
+class Costs(Struct, frozen=True, kw_only=True):
+    """Nano-dollars for the calls of a session; None if the price of one of them is not known."""
+
+    calls: int | None
+    """The calls of its turns."""
+    summaries: int | None
+    """The calls that wrote summaries."""
+    untouched: int | None
+    """Estimate of what its turns would have cost without any compaction."""
+
+    @property
+    def total(self) -> int | None:
+        """Turns and summaries together."""
+        return _sum_if_known((self.calls, self.summaries))
+
+
+def costs_of(account: Account) -> Costs:
+    """Return what a session cost."""
+    return Costs(
+        calls=_sum_if_known(record.cost for record in account.records),
+        summaries=_sum_if_known(event.cost for event in account.events if isinstance(event, Compaction)),
+        untouched=_sum_if_known(record.untouched for record in account.records),
+    )
+
+
+def _sum_if_known(amounts: Iterable[int | None]) -> int | None:
+    """Return the sum, or None if an amount is unknown."""
+    total = 0
+    for each in amounts:
+        if each is None:
+            return None
+        total += each
+    return total

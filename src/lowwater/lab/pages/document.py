@@ -206,8 +206,10 @@ def embedded(data: Struct) -> str:
 
 @cache
 def asset(name: str) -> str:
-    """Return the text of a file in `assets`."""
-    return files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+    """Return the text of a file in `assets` or, if it is not only for reports, in `data/pages`."""
+    own = files(__package__).joinpath("assets", name)
+    found = own if own.is_file() else files("lowwater").joinpath("data", "pages", name)
+    return found.read_text(encoding="utf-8")
 
 
 def utc_day(at: float) -> str:

@@ -1,0 +1,1 @@
+"""The dashboard: sessions as they go on, in a browser."""

@@ -1,0 +1,106 @@
+"""Who may see what in the dashboard: a token opens the figures, the key of a tenant its contents.
+
+The token is in the part of the URL behind `#`, which browsers send to nobody. The page posts it once and gets a cookie of its own, which
+other sites' pages can neither read nor have sent.
+"""
+
+import hmac
+import secrets
+import time
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lowwater.core.stored import About
+from lowwater.gateway.options import GatewayOptions, new_capability, short_tenant, source_of
+from lowwater.gateway.tenants import ACCESS, is_admitted, tenant_of
+
+COOKIE = "lowwater_dashboard"
+HEADER = "x-lowwater-dashboard"
+"""A header that the page sends with every action; a form of another site cannot."""
+_SECONDS = 12 * 3600.0
+"""How long a cookie holds."""
+_MOST_GRANTS = 200
+"""Cookies that hold at once; the oldest goes first."""
+_MOST_GUESSES, _GUESS_SECONDS = 10, 60.0
+"""So many wrong tokens, and keys of whatever tenant, are looked at in so many seconds, whoever sends them."""
+
+
+class Grant(Struct, frozen=True, kw_only=True):
+    """What the holder of one cookie may see."""
+
+    until: float
+    is_owner: bool
+    """Whether all contents may be seen."""
+    tenants: frozenset[str] = frozenset()
+
+    def sees(self, about: About) -> bool:
+        """Return whether the contents of a session may be seen, and the session changed."""
+        return self.is_owner or any(
+            about.source == source or about.source.startswith(f"{source}:")
+            for tenant in self.tenants
+            for source in (source_of(tenant), source_of(tenant, shadow=True))
+        )
+
+
+class DashboardAccess:
+    """The dashboard's token, and the cookies that were given for it; all of it is gone with the process."""
+
+    def __init__(
+        self, *, is_owner: bool, token: str = "", clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.token = token or new_capability()
+        self._is_owner = is_owner
+        self._clock = clock
+        self._grants: dict[str, Grant] = {}
+        self._guesses: list[float] = []
+
+    def admit(self, token: str) -> str | None:
+        """Return a new cookie for the right token; None for a wrong one."""
+        if self._is_throttled() or not hmac.compare_digest(token.encode(), self.token.encode()):
+            self._guesses.append(self._clock())
+            return None
+        cookie = secrets.token_urlsafe(32)
+        if len(self._grants) >= _MOST_GRANTS:
+            self._grants.pop(next(iter(self._grants)))
+        self._grants[cookie] = Grant(until=self._clock() + _SECONDS, is_owner=self._is_owner)
+        return cookie
+
+    def grant_of(self, cookie: str) -> Grant | None:
+        """Return what a cookie opens; None if it opens nothing, or nothing any more."""
+        found = self._grants.get(cookie)
+        if found is not None and found.until < self._clock():
+            del self._grants[cookie]
+            return None
+        return found
+
+    def unlock(self, cookie: str, key: str, options: GatewayOptions, secret: bytes) -> bool:
+        """Let a cookie see the contents of the tenant that a key belongs to; return whether the key can be one.
+
+        Whoever has a tenant's key can read its sessions by recall anyway. Where the operator gives all clients one tenant, a key of
+        the gateway's own is asked for.
+        """
+        grant = self.grant_of(cookie)
+        if grant is None or not key.strip() or self._is_throttled():
+            return False
+        # A source names a tenant by the beginning of its hash, so that every key counts as a guess.
+        self._guesses.append(self._clock())
+        if options.tenant:
+            if not options.access_keys or not is_admitted({ACCESS: key}, options.access_keys):
+                return False
+            tenant = options.tenant
+        else:
+            headers: Mapping[str, str] = {"x-api-key": key.strip()}
+            tenant = short_tenant(tenant_of(headers, secret=secret, trusts_tokens=options.trusts_tokens))
+        self._grants[cookie] = replace(grant, tenants=grant.tenants | {tenant})
+        return True
+
+    def lock(self, cookie: str) -> None:
+        """Forget a cookie."""
+        self._grants.pop(cookie, None)
+
+    def _is_throttled(self) -> bool:
+        since = self._clock() - _GUESS_SECONDS
+        self._guesses = [at for at in self._guesses if at > since]
+        return len(self._guesses) >= _MOST_GUESSES
