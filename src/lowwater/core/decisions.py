@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-from lowwater.core.buy_rule import Offer
+from lowwater.core.buy_rule import Offer, best_of
 from lowwater.core.limits import Limits
 from lowwater.core.proposals import Proposal
 from lowwater.core.stored_form import stored_as
@@ -154,6 +154,11 @@ class Candidates(Struct, frozen=True, kw_only=True):
         if self.most_rent is None or self.least_price is None:
             return False
         return self.most_rent < self.least_price
+
+    @property
+    def best(self) -> PricedPlan | None:
+        """The plan to buy, or the one to wait for if none is due; None if there are no plans."""
+        return best_of(self.plans) if self.plans else None
 
 
 class Past(Struct, frozen=True, kw_only=True, rename=stored_as("past"), forbid_unknown_fields=True):

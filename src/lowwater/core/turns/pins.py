@@ -3,6 +3,9 @@
 A pin stays where it was said for as long as the view shows that message. A compaction that removes the message writes the
 block of pins behind its summary (`with_block`). Whatever else leaves a pin out of the view, such as pinning by hand or a provider's own
 compaction, is made good at the end of the view (`with_missing_pins`), where no cached prefix breaks.
+
+While nothing is pinned, what the user says is searched only before it may leave the view: when something is compacted, or when the
+client or the user goes back (`with_instructions`). A turn that keeps reads none of it.
 """
 
 import re
