@@ -10,6 +10,7 @@ client or the user goes back (`with_instructions`). A turn that keeps reads none
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from msgspec.structs import replace
 
@@ -88,8 +89,14 @@ def _said_in(message: Message, number: int, before: Message | None) -> list[Pin]
     """Return the instructions in a user's message, but not those in summaries and blocks that a client sent back in it."""
     parts = [part for part in message.parts if not (isinstance(part, Text) and _is_ours(part.text))]
     spoken = message if len(parts) == len(message.parts) else message.with_parts(parts)
-    found = standing_instructions(typed_words(spoken, before=before))
+    found = _recognised(typed_words(spoken, before=before))
     return [Pin(text=text, number=number, source="recognised") for text in found]
+
+
+@lru_cache(maxsize=1_000)
+def _recognised(words: str) -> tuple[str, ...]:
+    """Return the standing instructions in what a user typed; remembered, because a status searches what the next compaction searches again."""
+    return standing_instructions(words)
 
 
 def _carried_over(message: Message, number: int, before: Message | None) -> list[Pin]:
