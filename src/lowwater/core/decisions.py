@@ -205,8 +205,6 @@ class DecisionContext(Struct, frozen=True, kw_only=True):
     """False if the size of the context window is unknown, which disables rules about headroom and pressure."""
     growth: float = 0.0
     """Tokens that a turn adds, as measured."""
-    tool_share: float = 0.0
-    """Share of the view that is tool output."""
     past: Past = Past()
     candidates: Candidates | None = None
     """The priced plans, for a policy that compares prices; None for the others."""
