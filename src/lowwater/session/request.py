@@ -296,8 +296,11 @@ class RequestBuilder:
 
     def remember(self, request: PreparedRequest | None, state: State, *, body: bytes = b"") -> None:
         """Remember what was sent last, as the bytes of `body` if they are given; None: it is not known."""
-        sent = request and LastSent(request=request, model=state.route.model, ledger=state.ledger, body=body)
-        self._last_sent = sent
+        self._last_sent = (
+            None
+            if request is None
+            else LastSent(request=request, model=state.route.model, ledger=state.ledger, body=body)
+        )
 
     def cached_prefix(self, ledger: Ledger | None, upto: int) -> CachedPrefix | None:
         """Return the request that a summary is asked for by extending it: the one sent last, or the first `upto` items."""
