@@ -2,7 +2,7 @@
 
     .venv/bin/python -m bench.lifetimes
 
-`auto` is the engine's rule (`core/cache/lifetimes.py`); what it takes for general is measured on the other sources.
+`auto` is the engine's rule (`core/cache/marks.py`); what it takes for general is measured on the other sources.
 """
 
 import sys
@@ -15,7 +15,7 @@ from msgspec import Struct
 from bench.transcripts import ABSENT, CANONICAL
 from lowwater.adapters.models import load_registry
 from lowwater.core.api_calls import Usage
-from lowwater.core.cache.lifetimes import PAUSES, WINDOW, Lifetime, Pauses, settle_ttl
+from lowwater.core.cache.marks import PAUSES, WINDOW, Lifetime, Pauses, settle_ttl
 from lowwater.core.costs.prices import cost_of
 from lowwater.core.models.model import Model
 from lowwater.errors import BadInput

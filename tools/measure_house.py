@@ -19,6 +19,7 @@ _TIMES = 5
 
 _WALK = """
 import json, sys, tempfile
+from collections import Counter
 from lowwater import Lowwater
 
 folder = tempfile.mkdtemp()
@@ -41,17 +42,17 @@ def turn(number, size):
     messages.append({"role": "user", "content": [result]})
 
 def walked(act):
-    seen, files = set(), set()
+    calls = Counter()
     def profile(frame, event, _):
         if event == "call" and "/lowwater/" in frame.f_code.co_filename:
-            files.add(frame.f_code.co_filename)
-            seen.add((frame.f_code.co_filename, frame.f_code.co_qualname))
+            module = frame.f_code.co_filename.rpartition("/lowwater/")[2]
+            calls[f"{module} {frame.f_code.co_qualname}"] += 1
     sys.setprofile(profile)
     try:
         act()
     finally:
         sys.setprofile(None)
-    return {"modules": len(files), "functions": len(seen)}
+    return calls
 
 session.prepare(messages)
 said = [{"type": "text", "text": "Which build do you mean?"}]
@@ -81,6 +82,22 @@ print(sum(name == "lowwater" or name.startswith("lowwater.") for name in sys.mod
 """
 
 
+def walked_turns(source: Path = ROOT) -> dict[str, dict[str, int]]:
+    """Return how often each function of ours runs in a second `prepare` that keeps and in one that compacts, as `core/turns/turn.py prepare`."""
+    calls: dict[str, dict[str, int]] = json.loads(_python(source, "-c", _WALK))
+    return calls
+
+
+def modules_of(calls: dict[str, int]) -> set[str]:
+    """Return the modules of these functions."""
+    return {function.split()[0] for function in calls}
+
+
+def loaded_modules(source: Path = ROOT) -> int:
+    """Return how many of our modules `from lowwater import Lowwater` loads."""
+    return int(_python(source, "-c", _LOADED))
+
+
 def measure(source: Path) -> dict[str, Any]:
     """Return everything that is measured of a checkout."""
     package = source / "src" / "lowwater"
@@ -95,8 +112,11 @@ def measure(source: Path) -> dict[str, Any]:
         "lines": sum(lines.values()),
         "lines_by_package": dict(sorted(by_package.items())),
         "modules_with_one_importer": _with_one_importer(package, files),
-        **json.loads(_python(source, "-c", _WALK)),
-        "modules_loaded_by_import": int(_python(source, "-c", _LOADED)),
+        **{
+            turn: {"modules": len(modules_of(calls)), "functions": len(calls)}
+            for turn, calls in walked_turns(source).items()
+        },
+        "modules_loaded_by_import": loaded_modules(source),
         "seconds_of_import": _seconds(source, "-c", "from lowwater import Lowwater"),
         "seconds_of_version": _seconds(source, "-m", "lowwater", "--version"),
     }

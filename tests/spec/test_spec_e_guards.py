@@ -5,13 +5,11 @@ from typing import Any
 
 import pytest
 
-from lowwater.adapters.settings import environment_source
 from lowwater.core.decisions import Compact, Decision
 from lowwater.core.policies.explanations import explain
 from lowwater.core.policies.safety_rules import decide
 from lowwater.errors import BadInput
 from lowwater.settings import LeafSettings, Settings
-from lowwater.settings.resolve import resolve
 from lowwater.testing.decision_contexts import NOON, example_context, offer
 from lowwater.testing.views import Script
 
@@ -193,13 +191,6 @@ def test_e_a_budget_that_is_not_positive_is_none(opened) -> None:
     for nonsense in (0, -1):
         with pytest.raises(BadInput, match="makes no sense"):
             opened(policy="guarded", window=nonsense)
-
-
-@pytest.mark.parametrize(("given", "code"), [("7", "budget-headroom"), ("-1", "leaf-due")], ids=["1", "0"])
-def test_e_factors_are_clamped_to_0_and_1(given: str, code: str) -> None:
-    env = environment_source({"LOWWATER_LEAF_BUDGET_HEADROOM_FACTOR": given})
-    clamped = resolve([env]).settings.leaf.leaf_budget_headroom_factor
-    assert decided(149_999, 24_000, 200_000, leaf_budget_headroom_factor=clamped).because.code == code
 
 
 # The effective size

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from lowwater.core.ledger import Ledger
 from lowwater.core.stored import About, Append
 from lowwater.errors import BadInput
-from lowwater.stores.postgres.queries import PostgresQueries
-from lowwater.stores.postgres.store import PostgresStore
+from lowwater.stores.postgres.store import PostgresQueries, PostgresStore
 from lowwater.stores.serialization import pack_entry
 from lowwater.stores.shared import conceal_nothing
 from lowwater.testing.postgres import apart

@@ -8,8 +8,7 @@ import pytest
 from lowwater.errors import BadSetting
 from lowwater.session.factories import file_at
 from lowwater.stores.addresses import open_store
-from lowwater.stores.sqlite.queries import INDEX_BATCH
-from lowwater.stores.sqlite.store import SqliteStore
+from lowwater.stores.sqlite.store import INDEX_BATCH, SqliteStore
 from lowwater.testing.store_contract import add, said
 
 FRAME = 4_096 + 24

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 
 from lowwater.core.ledger import Ledger
 from lowwater.core.stored import About, Append
-from lowwater.stores.sqlite.queries import INDEX_BATCH
-from lowwater.stores.sqlite.store import SqliteStore
+from lowwater.stores.sqlite.store import INDEX_BATCH, SqliteStore
 from lowwater.testing.store_contract import add, said, texts
 from lowwater.testing.store_contract.samples import compaction, turn
 from lowwater.testing.strategies import ledger_entries

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from lowwater.stores.sqlite.queries import SESSIONS_PER_DELETE
-from lowwater.stores.sqlite.store import SqliteStore
+from lowwater.stores.sqlite.store import SESSIONS_PER_DELETE, SqliteStore
 from lowwater.testing.store_contract import add, said, texts
 
 

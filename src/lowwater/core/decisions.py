@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-from lowwater.core.buy_rule import Offer
+from lowwater.core.buy_rule import Offer, best_of
 from lowwater.core.limits import Limits
 from lowwater.core.proposals import Proposal
 from lowwater.core.stored_form import stored_as
@@ -155,6 +155,11 @@ class Candidates(Struct, frozen=True, kw_only=True):
             return False
         return self.most_rent < self.least_price
 
+    @property
+    def best(self) -> PricedPlan | None:
+        """The plan to buy, or the one to wait for if none is due; None if there are no plans."""
+        return best_of(self.plans) if self.plans else None
+
 
 class Past(Struct, frozen=True, kw_only=True, rename=stored_as("past"), forbid_unknown_fields=True):
     """What is remembered of the session's earlier compactions."""
@@ -200,8 +205,6 @@ class DecisionContext(Struct, frozen=True, kw_only=True):
     """False if the size of the context window is unknown, which disables rules about headroom and pressure."""
     growth: float = 0.0
     """Tokens that a turn adds, as measured."""
-    tool_share: float = 0.0
-    """Share of the view that is tool output."""
     past: Past = Past()
     candidates: Candidates | None = None
     """The priced plans, for a policy that compares prices; None for the others."""

@@ -9,7 +9,6 @@ from msgspec import Raw, Struct
 from lowwater.core.api_calls import Usage
 from lowwater.core.formats.usage import Tokens
 from lowwater.core.strict_json import read_json, write_json
-from lowwater.errors import BadInput
 from lowwater.logs.files import FileLine, LogFolder, RecordedFile, first_objects, seconds, time_in
 from lowwater.logs.recording import Recording
 from lowwater.logs.recording_builder import (
@@ -287,13 +286,11 @@ class Codex:
             said = file.read(line.data, _Line, line.number)
             if said is None:
                 continue
-            try:
+            with file.broken_at(line.number):
                 if rollout.ends_before(said):
                     yield from rollout.recordings()
                     rollout = _Rollout(file)
                 rollout.add(line, said)
-            except BadInput as error:
-                file.broken(line.number, str(error))
         yield from rollout.recordings()
 
 

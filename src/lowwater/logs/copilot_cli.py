@@ -9,7 +9,6 @@ from msgspec import Raw, Struct
 from lowwater.core.api_calls import Usage
 from lowwater.core.formats.usage import Tokens
 from lowwater.core.strict_json import read_json, write_json
-from lowwater.errors import BadInput
 from lowwater.logs.files import LogFolder, RecordedFile, first_objects, seconds
 from lowwater.logs.recording import Recording
 from lowwater.logs.recording_builder import (
@@ -171,14 +170,12 @@ class CopilotCli:
             event = file.read(line.data, _Event, line.number)
             if event is None or event.type not in _KNOWN:
                 continue
-            try:
+            with file.broken_at(line.number):
                 data = read_json(bytes(event.data), _Data)
                 if stream.ends_before(event, data):
                     yield from stream.recordings()
                     stream = _Stream(file)
                 stream.add(event, data, line.number)
-            except BadInput as error:
-                file.broken(line.number, str(error))
         yield from stream.recordings()
 
 

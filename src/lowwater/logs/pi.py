@@ -9,7 +9,6 @@ from msgspec import Raw, Struct
 from lowwater.core.api_calls import Usage
 from lowwater.core.formats.usage import Tokens
 from lowwater.core.strict_json import read_json
-from lowwater.errors import BadInput
 from lowwater.logs.files import LogFolder, RecordedFile, first_objects, seconds
 from lowwater.logs.recording import Recording
 from lowwater.logs.recording_builder import (
@@ -94,10 +93,8 @@ class Pi:
             found = file.read(line.data, _Line, line.number)
             if found is None:
                 continue
-            try:
+            with file.broken_at(line.number):
                 tree.add(found, line.number)
-            except BadInput as error:
-                file.broken(line.number, str(error))
         yield from tree.recordings()
 
 

@@ -3,10 +3,8 @@
 Users of the library hold a `Session` and never see any of this.
 """
 
-import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from operator import is_
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -18,11 +16,9 @@ from lowwater.core.decisions import Decision
 from lowwater.core.events import Compaction
 from lowwater.core.ledger import Ledger
 from lowwater.core.legality import mend
-from lowwater.core.messages import Message
 from lowwater.core.policies.explanations import explain
 from lowwater.core.stored import About, Hit
 from lowwater.core.summary.pins import explain_left_out
-from lowwater.core.summary.request import CachedPrefix
 from lowwater.core.turns.arrival import drop_pictures, sync_messages
 from lowwater.core.turns.cache import marks_of
 from lowwater.core.turns.decision_context import limits_for
@@ -37,11 +33,10 @@ from lowwater.session.answer_recorder import AnswerRecorder
 from lowwater.session.dependencies import Dependencies
 from lowwater.session.recall_tally import RecallTally
 from lowwater.session.repository import SessionRepository, SharedState, StateChange, load_state, new_name
-from lowwater.session.request import LastSent, PreparedRequest, build_compaction_request, build_request
+from lowwater.session.request import PreparedRequest, RequestBuilder
 from lowwater.session.status import Status, status_of
 from lowwater.session.turn_input import (
     TurnInput,
-    format_of_session,
     refuse_unsendable,
     require_count,
     require_place,
@@ -54,10 +49,6 @@ if TYPE_CHECKING:
     from lowwater.core.recall.search import RecallRoom
     from lowwater.session.recall_tools import RecallTools
     from lowwater.session.session import Session
-
-_log = logging.getLogger("lowwater")
-_MOST_NAMED = 5
-"""How many tool results without a call are named in the log; the others are counted."""
 
 
 def internals(session: "Session") -> "SessionInternals":
@@ -85,14 +76,13 @@ class SessionInternals:
         )
         self.recall_tally = RecallTally()
         self.recorder = AnswerRecorder(self.shared, dependencies, self.recall_tally)
-        self.turns = TurnRunner(self.shared, setup, dependencies, cached_prefix=self._cached_prefix)
-        self.idle = IdleWork(self.shared, setup, dependencies, cached_prefix=self._cached_prefix)
+        self.requests = RequestBuilder(self.shared, dependencies.clock, opened_as=name)
+        prefix = self.requests.cached_prefix
+        self.turns = TurnRunner(self.shared, setup, dependencies, cached_prefix=prefix)
+        self.idle = IdleWork(self.shared, setup, dependencies, cached_prefix=prefix)
         self._making_tools = Lock()
         # One object for all calls: answers to several calls in one message share the room that is left.
         self._recall_tools: RecallTools | None = None
-        self._opened_as = name
-        self._last_sent: LastSent | None = None
-        self._reported_orphans: set[str] = set()
 
     @property
     def ledger(self) -> Ledger:
@@ -316,7 +306,7 @@ class SessionInternals:
         """
         turn = partial(_with_fewer_images, turn_input) if fewer_images else turn_input.turn
         worked_out = self.turns.work_out(turn)
-        request = self._build_request(worked_out.result, turn_input)
+        request = self.requests.build(worked_out.result, turn_input)
         return OfferedTurn(turn_input=turn_input, worked_out=worked_out, request=request)
 
     def accept_turn(self, offered: OfferedTurn, *, body: bytes) -> None:
@@ -330,30 +320,20 @@ class SessionInternals:
             return replace(self._synced(current, offered.turn_input), call=state.call)
 
         is_current = self.turns.accept(offered.worked_out, synced)
-        sent = LastSent(request=offered.request, model=state.route.model, ledger=state.ledger, body=body)
-        self._last_sent = sent if is_current else None
+        self.requests.remember(offered.request if is_current else None, state, body=body)
 
     def preview_request(self, turn_input: TurnInput) -> PreparedRequest:
         """Return the request that `offer_turn` would offer; nothing is stored, and hooks are not called."""
-        return self._build_request(self.turns.preview(turn_input.turn), turn_input)
+        return self.requests.build(self.turns.preview(turn_input.turn), turn_input)
 
     def uncompacted_request(self, turn_input: TurnInput) -> PreparedRequest:
         """Return the request as it would be without a compaction; nothing is decided or stored."""
 
         def request(state: State) -> PreparedRequest:
             after = self._synced(state, turn_input)
-            messages = tuple(mend(after.ledger.view.messages))
-            return build_request(after, messages, turn_input, self.shared.setup, session=self._opened_as)
+            return self.requests.build_for(after, tuple(mend(after.ledger.view.messages)), turn_input)
 
         return self.shared.read(request)
-
-    def prepared_request(self, prepared: Prepared, turn_input: TurnInput) -> PreparedRequest:
-        """Return the request and remember it: the next summary may be asked for by extending it."""
-        state = prepared.state
-        self._warn_of_orphans(state, prepared.messages)
-        request = self._build_request(prepared, turn_input)
-        self._last_sent = LastSent(request=request, model=state.route.model, ledger=state.ledger)
-        return request
 
     def now(self) -> float:
         """Return the time by the session's clock."""
@@ -375,37 +355,6 @@ class SessionInternals:
     def _synced(self, state: State, turn_input: TurnInput) -> State:
         return sync_messages(state, turn_input.incoming(state), self.shared.setup, self.now())
 
-    def _build_request(self, prepared: Prepared, turn_input: TurnInput) -> PreparedRequest:
-        return build_request(
-            prepared.state, prepared.messages, turn_input, self.shared.setup, session=self._opened_as
-        )
-
-    def _warn_of_orphans(self, state: State, sent: Sequence[Message]) -> None:
-        """Log, once each, which tool results are left out of the request because no message makes their call."""
-        shown = state.ledger.view.messages
-        if len(shown) == len(sent) and all(map(is_, shown, sent)):
-            return
-        new = sorted(_answered_calls(shown) - _answered_calls(sent) - self._reported_orphans)
-        self._reported_orphans.update(new)
-        name = self.shared.repository.name
-        for call in new[:_MOST_NAMED]:
-            _log.warning(
-                "%s: a tool result for the call %r is left out of the request: no message makes that call",
-                name,
-                call,
-            )
-        if len(new) > _MOST_NAMED:
-            _log.warning("%s: so are %s further tool results", name, f"{len(new) - _MOST_NAMED:,}")
-
-    def _cached_prefix(self, ledger: Ledger | None, upto: int) -> CachedPrefix | None:
-        """Return the request that a summary is asked for by extending it: the one sent last, or the first `upto` items."""
-        state, last = self.shared.state, self._last_sent
-        if upto:
-            return build_compaction_request(
-                state, ledger or state.ledger, upto, self.shared.setup, self.now()
-            )
-        return None if last is None else last.as_prefix(ledger or state.ledger, format_of_session(state))
-
 
 def view_at(ledger: Ledger, place: str | int | None) -> View:
     """Return the view at a checkpoint or position; None is the current view."""
@@ -426,7 +375,3 @@ def _with_fewer_images(turn_input: TurnInput, state: State, setup: Setup, at: fl
     dropped = yield from drop_pictures(sync_messages(state, turn_input.incoming(state), setup, at), setup, at)
     prepared = yield from turn_input.turn(dropped.state, setup, at)
     return replace(prepared, events=(*dropped.events, *prepared.events))
-
-
-def _answered_calls(messages: Iterable[Message]) -> set[str]:
-    return {result.call_id for message in messages for result in message.results}

@@ -1,6 +1,8 @@
 """The request that `prepare` returns: the view in each provider's format, with marks for its prompt cache."""
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from operator import is_
 from typing import Any
 
 import msgspec
@@ -46,13 +48,21 @@ from lowwater.core.strict_json import read_plain, write_json
 from lowwater.core.summary.request import CachedPrefix
 from lowwater.core.turns.cache import marks_of, prompt_layout, warmth_of
 from lowwater.core.turns.state import Setup, State
+from lowwater.core.turns.turn import Prepared
 from lowwater.core.view import Summary, join_neighbours, neighbours_to_join
-from lowwater.session.turn_input import TurnInput
+from lowwater.protocols import Clock
+from lowwater.session.repository import SharedState
+from lowwater.session.turn_input import TurnInput, format_of_session
+
+_log = logging.getLogger("lowwater")
 
 MOST_MARKS = 4
 """Cache marks that Anthropic takes in one request (a fifth is refused). OpenAI takes four too, one of them its own."""
 
 _MARK_FIELD = b'"cache_control"'
+
+_MOST_NAMED = 5
+"""How many tool results without a call are named in the log; the others are counted."""
 
 _EMPTY = frozenset({b"", b"[]", b'""', b"null"})
 
@@ -240,27 +250,87 @@ def _text_of(system: bytes) -> str:
     return value if isinstance(value, str) else "\n\n".join(block.get("text", "") for block in value)
 
 
-def build_request(
-    state: State, messages: tuple[Message, ...], turn_input: TurnInput, setup: Setup, *, session: str
-) -> PreparedRequest:
-    """Return the request with these messages and the system prompt, tools and parameters of the session."""
-    view = state.ledger.view
-    return PreparedRequest(
-        messages=messages,
-        detected_format=state.format,
-        assumed_format=state.assumed_format,
-        system=view.system,
-        tools=view.tools,
-        thinking=_thinking_with_settings(turn_input.thinking_json, state, setup),
-        tool_choice=turn_input.tool_choice_json,
-        marks=prompt_layout(state, setup).cache_marks,
-        seams=seams_of(state.ledger, messages),
-        cache_key=cache_key_for(state.model, session=session),
-        tokens=state.prompt,
-        decision=state.decision,
-        is_unchanged=view.original_tokens == view.tokens and not repeats_call_ids(view.messages),
-        merged_indexes=neighbours_to_join(messages, view.items),
-    )
+class RequestBuilder:
+    """Builds the requests of one session, and remembers the one sent last: the next summary may be asked for by extending it."""
+
+    def __init__(self, shared: SharedState, clock: Clock, *, opened_as: str) -> None:
+        """`opened_as` is the session's first name, which its `prompt_cache_key` goes by."""
+        self._shared = shared
+        self._clock = clock
+        self._opened_as = opened_as
+        self._last_sent: LastSent | None = None
+        self._reported_orphans: set[str] = set()
+
+    def build_to_send(self, prepared: Prepared, turn_input: TurnInput) -> PreparedRequest:
+        """Return the request of a turn, remember it, and log what had to be left out of it."""
+        self._warn_of_orphans(prepared.state, prepared.messages)
+        request = self.build(prepared, turn_input)
+        self.remember(request, prepared.state)
+        return request
+
+    def build(self, prepared: Prepared, turn_input: TurnInput) -> PreparedRequest:
+        """Return the request of a turn."""
+        return self.build_for(prepared.state, prepared.messages, turn_input)
+
+    def build_for(
+        self, state: State, messages: tuple[Message, ...], turn_input: TurnInput
+    ) -> PreparedRequest:
+        """Return the request with these messages and the system prompt, tools and parameters of a state of the session."""
+        view, setup = state.ledger.view, self._shared.setup
+        return PreparedRequest(
+            messages=messages,
+            detected_format=state.format,
+            assumed_format=state.assumed_format,
+            system=view.system,
+            tools=view.tools,
+            thinking=_thinking_with_settings(turn_input.thinking_json, state, setup),
+            tool_choice=turn_input.tool_choice_json,
+            marks=prompt_layout(state, setup).cache_marks,
+            seams=seams_of(state.ledger, messages),
+            cache_key=cache_key_for(state.model, session=self._opened_as),
+            tokens=state.prompt,
+            decision=state.decision,
+            is_unchanged=view.original_tokens == view.tokens and not repeats_call_ids(view.messages),
+            merged_indexes=neighbours_to_join(messages, view.items),
+        )
+
+    def remember(self, request: PreparedRequest | None, state: State, *, body: bytes = b"") -> None:
+        """Remember what was sent last, as the bytes of `body` if they are given; None: it is not known."""
+        self._last_sent = (
+            None
+            if request is None
+            else LastSent(request=request, model=state.route.model, ledger=state.ledger, body=body)
+        )
+
+    def cached_prefix(self, ledger: Ledger | None, upto: int) -> CachedPrefix | None:
+        """Return the request that a summary is asked for by extending it: the one sent last, or the first `upto` items."""
+        state, last = self._shared.state, self._last_sent
+        if upto:
+            return build_compaction_request(
+                state, ledger or state.ledger, upto, self._shared.setup, self._clock.now()
+            )
+        return None if last is None else last.as_prefix(ledger or state.ledger, format_of_session(state))
+
+    def _warn_of_orphans(self, state: State, sent: Sequence[Message]) -> None:
+        """Log, once each, which tool results are left out of the request because no message makes their call."""
+        shown = state.ledger.view.messages
+        if len(shown) == len(sent) and all(map(is_, shown, sent)):
+            return
+        new = sorted(_answered_calls(shown) - _answered_calls(sent) - self._reported_orphans)
+        self._reported_orphans.update(new)
+        name = self._shared.repository.name
+        for call in new[:_MOST_NAMED]:
+            _log.warning(
+                "%s: a tool result for the call %r is left out of the request: no message makes that call",
+                name,
+                call,
+            )
+        if len(new) > _MOST_NAMED:
+            _log.warning("%s: so are %s further tool results", name, f"{len(new) - _MOST_NAMED:,}")
+
+
+def _answered_calls(messages: Iterable[Message]) -> set[str]:
+    return {result.call_id for message in messages for result in message.results}
 
 
 def build_compaction_request(

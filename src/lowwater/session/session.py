@@ -117,7 +117,8 @@ class Session:
             tool_choice=tool_choice,
             starts_over=starts_over,
         )
-        return self._internals.prepared_request(self._internals.turns.run(turn_input.turn), turn_input)
+        prepared = self._internals.turns.run(turn_input.turn)
+        return self._internals.requests.build_to_send(prepared, turn_input)
 
     async def aprepare(
         self,
@@ -146,7 +147,7 @@ class Session:
             starts_over=starts_over,
         )
         prepared = await self._internals.turns.arun(turn_input.turn)
-        return await asyncio.to_thread(self._internals.prepared_request, prepared, turn_input)
+        return await asyncio.to_thread(self._internals.requests.build_to_send, prepared, turn_input)
 
     def record(self, response: object, *, others: Sequence[Usage] = ()) -> None:
         """Append the model's answer and learn from its usage; takes an SDK's response, a dict or the raw bytes.

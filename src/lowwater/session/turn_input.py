@@ -99,10 +99,12 @@ def _refuse_fragment(messages: Sequence[Message], ledger: Ledger) -> None:
 
     Such a list has no answer of the model, and begins neither like the view nor like the history.
     """
+    if any(message.role == "assistant" for message in messages):
+        return
     held, given = _spoken(ledger.view.messages), _spoken(messages)
     if not given or not any(message.role == "assistant" for message in held):
         return
-    if any(message.role == "assistant" for message in given) or says_the_same(held[0], given[0]):
+    if says_the_same(held[0], given[0]):
         return
     first = min(ledger.view.shown_numbers())
     if any(says_the_same(each.message, given[0]) for each in ledger.messages[first - 1 : first + 1]):

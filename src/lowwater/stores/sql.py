@@ -1,6 +1,6 @@
 """The SQL that SQLite and PostgreSQL share: `Queries` inside one transaction, and `SqlStore`, which opens transactions for them.
 
-A statement is written once, with `?` for each value. What a database does in its own way is in its `queries.py`.
+A statement is written once, with `?` for each value. What a database does in its own way is in its `store.py`.
 """
 
 from abc import ABC, abstractmethod

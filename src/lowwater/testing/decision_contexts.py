@@ -128,6 +128,5 @@ def decision_contexts(draw: st.DrawFn) -> DecisionContext:
         scale=draw(st.floats(0.2, 4.0) | st.sampled_from((float("nan"), float("inf"), 0.0))),
         has_budget=draw(st.booleans()),
         growth=draw(st.floats(allow_nan=True, allow_infinity=True)),
-        tool_share=draw(st.floats(0, 1)),
         past=draw(pasts),
     )

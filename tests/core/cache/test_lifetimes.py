@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lowwater.core.cache.lifetimes import WINDOW, Gaps, Lifetime, saved_by_long, settle_ttl, usual_gaps
+from lowwater.core.cache.marks import WINDOW, Gaps, Lifetime, saved_by_long, settle_ttl, usual_gaps
 from lowwater.core.models.model import CacheRules, MarkedPrefixes, Prices
 
 PRICES = Prices(

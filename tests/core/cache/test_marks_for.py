@@ -3,8 +3,7 @@
 import pytest
 
 from lowwater.adapters.models import load_registry
-from lowwater.core.cache.lifetimes import Lifetime
-from lowwater.core.cache.marks import CacheMarks, marks_for
+from lowwater.core.cache.marks import CacheMarks, Lifetime, marks_for
 
 REGISTRY = load_registry()
 

@@ -155,8 +155,11 @@ def test_an_instruction_that_is_taken_back_with_its_message_holds_no_longer() ->
     assert block(driven) == ""
 
 
-def test_the_clients_own_compaction_takes_nothing_back() -> None:
+@pytest.mark.parametrize("earlier", [0, 2], ids=["said at once", "said later"])
+def test_the_clients_own_compaction_takes_nothing_back(earlier: int) -> None:
     driven = client(context=100_000)
+    for number in range(earlier):
+        driven.says(chat_turn("openai_chat", number, 20))
     driven.says([asks(0, RULE), {"role": "assistant", "content": "Noted."}])
     for number in range(1, 4):
         driven.says(tool_turn("openai_chat", number, 20))
@@ -168,6 +171,34 @@ def test_the_clients_own_compaction_takes_nothing_back() -> None:
     driven.sends()
     assert RULE in shown(driven)[-1]
     assert driven.session.recall(driven.session.pins()[0].handle)
+
+
+def test_the_providers_own_compaction_takes_nothing_back() -> None:
+    session = Lowwater(model="claude-opus-5-5", policy="never", store="memory:", summarizer=()).session()
+    spoken: list[dict[str, Any]] = [{"role": "user", "content": "Look into everything. " * 200}]
+    for words in (RULE, "Go on."):
+        session.prepare(spoken)
+        spoken += [{"role": "assistant", "content": "Noted."}, {"role": "user", "content": words}]
+    session.prepare(spoken)
+    summarised = {"type": "compaction", "content": "What was done so far.", "encrypted_content": "b3BhcXVl"}
+    answer = {"role": "assistant", "content": [summarised, {"type": "text", "text": "On we go."}]}
+    session.prepare([*spoken, answer, {"role": "user", "content": "And now?"}])
+    items = internals(session).ledger.view.items
+    assert not any(item.message.text == RULE for item in items)
+    assert RULE in next(item.message.text for item in items if is_pin_block(item))
+
+
+def test_what_was_discarded_and_brought_back_holds_again() -> None:
+    driven = client(context=100_000)
+    driven.says(chat_turn("openai_chat", 0, 20))
+    driven.session.checkpoint("start")
+    driven.says([asks(1, RULE), {"role": "assistant", "content": "Noted."}])
+    driven.session.rewind("start", discard_later=True)
+    driven.session.append([asks(2, "Go on."), {"role": "assistant", "content": "Yes."}])
+    driven.session.pin("Heron")
+    assert [pin.text for pin in driven.session.pins()] == ["Heron"]
+    driven.session.rewind("before-rewind-1")
+    assert [pin.text for pin in driven.session.pins()] == [RULE, "Heron"]
 
 
 def test_pins_outlive_the_process_a_fork_and_a_split(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.core.cache.lifetimes import Lifetimes, lifetimes_of
+from lowwater.core.cache.marks import Lifetimes, lifetimes_of
 from lowwater.core.costs.prices import with_fallback_prices
 from lowwater.core.decisions import Currency
 from lowwater.core.limits import Limits, derive_limits

@@ -7,7 +7,6 @@ not at all if the session is so young that it may well end before the plan has p
 arithmetic.
 """
 
-from lowwater.core.buy_rule import best_of
 from lowwater.core.decisions import (
     Candidates,
     Compact,
@@ -35,7 +34,7 @@ def rent_or_buy(now: DecisionContext, settings: Settings) -> Decision:
         return Keep(because=because("rent-cannot-be-due", prompt=now.prompt))
     if candidates.is_from_earlier_turn:
         return Keep(because=because("rent-rests", prompt=now.prompt))
-    best = best_of(candidates.plans)
+    best = candidates.best
     if best is None:
         return Keep(because=because("nothing-to-buy", prompt=now.prompt))
     if best.is_due:

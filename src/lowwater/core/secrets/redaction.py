@@ -50,11 +50,6 @@ def conceal(text: str) -> str:
     return text
 
 
-def has_concealed(text: str) -> bool:
-    """Return whether a secret was concealed in a text."""
-    return _MARK in text
-
-
 def marker(kind: str) -> str:
     """Return what replaces a secret of this kind."""
     return f"{_MARK}{kind}]"

@@ -17,7 +17,6 @@ from lowwater.core.policies.safety_rules import after_turn
 from lowwater.core.reconcile import Reconciled, entries_for, reconcile
 from lowwater.core.turns.decision_context import accepts_native_blocks
 from lowwater.core.turns.effects import Announce, Steps
-from lowwater.core.turns.pins import with_surviving_pins
 from lowwater.core.turns.state import Acted, Setup, State
 from lowwater.core.turns.thinking import unbind
 from lowwater.core.view import (
@@ -64,15 +63,25 @@ def sync_messages(state: State, incoming: Incoming, setup: Setup, at: float) -> 
     if incoming.messages is not None:
         reconciled = reconcile(state.ledger, incoming.messages)
         new = _entries(reconciled, setup, at)
-        state = with_surviving_pins(state, replace(state, ledger=state.ledger.extend(new)), reconciled)
         if any(isinstance(entry, Retracted | Rewound) for entry in new):
-            state = with_newest_user(state, setup, at)
+            state = _gone_back(state, reconciled, new, setup, at)
+        else:
+            state = replace(state, ledger=state.ledger.extend(new))
     return replace(
         with_detected_format(state, incoming.format, incoming.assumed),
         max_tokens=incoming.max_tokens,
         offers_recall=incoming.offers_recall,
         parameters=incoming.parameters,
     )
+
+
+def _gone_back(state: State, reconciled: Reconciled, new: Sequence[Entry], setup: Setup, at: float) -> State:
+    """Return the state after a client changed or dropped messages that it had sent before."""
+    from lowwater.core.turns.pins import with_instructions, with_surviving_pins  # noqa: PLC0415 - loaded when a client goes back
+
+    before = with_instructions(state)
+    after = with_surviving_pins(before, replace(before, ledger=before.ledger.extend(new)), reconciled)
+    return with_newest_user(after, setup, at)
 
 
 def _with_preamble(state: State, incoming: Incoming, setup: Setup, at: float) -> State:
@@ -193,6 +202,9 @@ def absorb_native_block(state: State, setup: Setup, at: float) -> State:
     kept = native.absorb(items, setup.edit_context(offers_recall=state.offers_recall))
     if kept is None:
         return state
+    from lowwater.core.turns.pins import with_instructions  # noqa: PLC0415 - loaded if there is a block
+
+    state = with_instructions(state)
     entry = Compacted(at=at, mechanisms=(native.NAME,), items=view_items(kept))
     # Without a price: the provider reads nothing before its block any more, whether we send it or not.
     holder = items[at_block]

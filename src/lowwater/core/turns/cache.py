@@ -14,8 +14,15 @@ from lowwater.core.cache.belief import (
     warmth,
     written_for,
 )
-from lowwater.core.cache.lifetimes import WINDOW, Lifetime, settle_ttl
-from lowwater.core.cache.marks import CacheMarks, marks_for, place_marks, seams_of
+from lowwater.core.cache.marks import (
+    WINDOW,
+    CacheMarks,
+    Lifetime,
+    marks_for,
+    place_marks,
+    seams_of,
+    settle_ttl,
+)
 from lowwater.core.costs.prices import with_fallback_prices
 from lowwater.core.decisions import scaled
 from lowwater.core.messages import Message, Text, Thinking, ToolCall, ToolResult

@@ -15,6 +15,7 @@ from lowwater.core.turns.commit import commit
 from lowwater.core.turns.compaction import CompactionResult, CompactionWork, carry_out
 from lowwater.core.turns.decision_context import DecisionInputs, native_rung
 from lowwater.core.turns.effects import Announce, Steps, Summarize, SummaryOutcome
+from lowwater.core.turns.pins import with_instructions
 from lowwater.core.turns.pricing import pricing_for
 from lowwater.core.turns.state import Acted, Ladder, Setup, State
 
@@ -23,6 +24,7 @@ def compact(
     state: State, inputs: DecisionInputs, decision: Compact, setup: Setup, *, focus: str = ""
 ) -> Steps[Acted]:
     """Carry out a decision to compact, and commit the outcome; the summary keeps more detail about `focus`."""
+    state = with_instructions(state)
     now, decision = inputs.now, prefer_native(decision, inputs, state, setup)
     work = CompactionWork(
         request=inputs.request,

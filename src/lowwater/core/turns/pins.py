@@ -3,10 +3,14 @@
 A pin stays where it was said for as long as the view shows that message. A compaction that removes the message writes the
 block of pins behind its summary (`with_block`). Whatever else leaves a pin out of the view, such as pinning by hand or a provider's own
 compaction, is made good at the end of the view (`with_missing_pins`), where no cached prefix breaks.
+
+While nothing is pinned, what the user says is searched only before it may leave the view: when something is compacted, or when the
+client or the user goes back (`with_instructions`). A turn that keeps reads none of it.
 """
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from msgspec.structs import replace
 
@@ -85,8 +89,14 @@ def _said_in(message: Message, number: int, before: Message | None) -> list[Pin]
     """Return the instructions in a user's message, but not those in summaries and blocks that a client sent back in it."""
     parts = [part for part in message.parts if not (isinstance(part, Text) and _is_ours(part.text))]
     spoken = message if len(parts) == len(message.parts) else message.with_parts(parts)
-    found = standing_instructions(typed_words(spoken, before=before))
+    found = _recognised(typed_words(spoken, before=before))
     return [Pin(text=text, number=number, source="recognised") for text in found]
+
+
+@lru_cache(maxsize=1_000)
+def _recognised(words: str) -> tuple[str, ...]:
+    """Return the standing instructions in what a user typed; remembered, because a status searches what the next compaction searches again."""
+    return standing_instructions(words)
 
 
 def _carried_over(message: Message, number: int, before: Message | None) -> list[Pin]:

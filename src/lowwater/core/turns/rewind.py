@@ -15,7 +15,7 @@ from lowwater.core.models.model import Model
 from lowwater.core.policies.safety_rules import after_switch
 from lowwater.core.turns.arrival import with_newest_user, with_note, without_note
 from lowwater.core.turns.cache import removed_from
-from lowwater.core.turns.pins import pins_upto
+from lowwater.core.turns.pins import pins_upto, with_instructions
 from lowwater.core.turns.state import Route, Setup, State, SummarizerBackoff, Totals
 from lowwater.core.turns.thinking import unbind
 from lowwater.core.view import Original
@@ -94,6 +94,7 @@ def rewind(state: State, to: str | int, setup: Setup, *, discard_later: bool, at
             f"there is no position {position}: the ledger has {len(state.ledger.entries):,} entries"
         )
     then = state.ledger.view_at(position)
+    state = with_instructions(state)
     # What is shown again was not in the prompt meanwhile, so its rent starts anew; and the user wants it, so it is not removed at once.
     state = replace(
         state,

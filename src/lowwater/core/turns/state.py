@@ -15,7 +15,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.api_calls import Usage
-from lowwater.core.buy_rule import best_of
 from lowwater.core.cache.belief import KEY_BYTES, Belief, BeliefError, Block, Layout, MarkLifetime
 from lowwater.core.cache.marks import CacheMarks
 from lowwater.core.costs.prices import Meter
@@ -175,7 +174,7 @@ def recheck_backoff(
     candidates: Candidates, *, meter: int, read_price: int, prompt: int
 ) -> RecheckBackoff | None:
     """Return until when not to ask the mechanisms again; None if the next turn has to, because a plan is due or nearly so."""
-    best = best_of(candidates.plans)
+    best = candidates.best
     if best is None:
         return RecheckBackoff(until=meter + _NEVER, prompt=prompt)
     if best.is_due:

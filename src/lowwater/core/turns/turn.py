@@ -35,7 +35,6 @@ from lowwater.core.turns.decision_context import (
     without_proposals,
 )
 from lowwater.core.turns.effects import Steps
-from lowwater.core.turns.pins import with_instructions, with_missing_pins
 from lowwater.core.turns.reported_usage import (
     believed,
     largest_prompt,
@@ -45,6 +44,7 @@ from lowwater.core.turns.reported_usage import (
 )
 from lowwater.core.turns.state import Acted, Setup, State, drop_stale
 from lowwater.core.turns.thinking import is_thinking_refused, strip_unbound
+from lowwater.core.view import is_pin_block
 
 _MAX_COMPACTIONS = 4
 """Compactions in one turn: further ones are tried only while the prompt does not fit and still gets smaller."""
@@ -76,7 +76,7 @@ class Recorded(Struct, frozen=True, kw_only=True):
 def prepare(state: State, incoming: Incoming, setup: Setup, at: float) -> Steps[Prepared]:
     """Append the client's new messages, compact if the safety rules or the policy decide so, and return what to send."""
     # Arrival: the ledger gets what is new, and the view what the model in use can read.
-    state = with_instructions(drop_stale(sync_messages(state, incoming, setup, at)))
+    state = _with_known_instructions(drop_stale(sync_messages(state, incoming, setup, at)))
     state = replace_unreadable_block(state, setup, at)
     state = absorb_native_block(state, setup, at)
     if state.thinking_unbound_above is not None:
@@ -84,7 +84,7 @@ def prepare(state: State, incoming: Incoming, setup: Setup, at: float) -> Steps[
     state = measure_growth(state)
     limits = limits_for(state, setup)
     arrival = truncate_on_arrival(state, setup, at, limits)
-    arrived = with_missing_pins(arrival.state, setup, at)
+    arrived = _with_missing_pins(arrival.state, setup, at)
     if arrived.ledger is not state.ledger:
         limits = limits_for(arrived, setup)
 
@@ -92,7 +92,7 @@ def prepare(state: State, incoming: Incoming, setup: Setup, at: float) -> Steps[
     acted = yield from _compact_until_it_fits(arrived, setup, at, limits)
     state = acted.state
     if state.ledger is not arrived.ledger:
-        state = with_missing_pins(state, setup, at)
+        state = _with_missing_pins(state, setup, at)
         limits = limits_for(state, setup)
 
     # The request: messages that the provider accepts, and the call that is now under way.
@@ -117,6 +117,27 @@ def prepare(state: State, incoming: Incoming, setup: Setup, at: float) -> Steps[
         warnings=due.warnings,
         thinking_stopped=thinking_stopped,
     )
+
+
+def _with_known_instructions(state: State) -> State:
+    """Return the state with the user's new instructions, if any are known that they might replace, or nothing was searched yet.
+
+    Otherwise the view shows them where they were said, and they are searched before something removes that from it.
+    """
+    if state.instructions_read and not state.pins:
+        return state
+    from lowwater.core.turns.pins import with_instructions  # noqa: PLC0415 - loaded if there may be something to keep
+
+    return with_instructions(state)
+
+
+def _with_missing_pins(state: State, setup: Setup, at: float) -> State:
+    """Return the state with a block at the end of its view for pins that it does not show, or shows though they were withdrawn."""
+    if not (state.pins or any(map(is_pin_block, state.ledger.view.items))):
+        return state
+    from lowwater.core.turns.pins import with_missing_pins  # noqa: PLC0415 - loaded if something is pinned
+
+    return with_missing_pins(state, setup, at)
 
 
 def _compact_until_it_fits(state: State, setup: Setup, at: float, limits: Limits) -> Steps[Acted]:
@@ -211,7 +232,6 @@ def record_side_call(state: State, response: Response, at: float) -> Recorded:
 
 def compress(state: State, setup: Setup, at: float, *, focus: str = "") -> Steps[Acted]:
     """Compact now, whatever the policy would decide; the summary keeps more detail about `focus`."""
-    state = with_instructions(state)
     inputs = decision_context(state, setup, at, forced=True)
     return (yield from _act(state, inputs, setup, focus=focus))
 

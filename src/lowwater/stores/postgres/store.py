@@ -1,16 +1,321 @@
-"""The store in a PostgreSQL database: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`."""
+"""The store in a PostgreSQL database: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`; `PostgresQueries` has the SQL beside what `stores/sql.py` has.
 
-from collections.abc import Callable, Iterator
+The tables are those of the SQLite store. Two things differ: text is escaped, because PostgreSQL's text cannot hold a zero
+byte, and writers run side by side, so they lock the rows of the session and of the contents they rely on.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import TypeVar
 
-from lowwater.core.stored import Hit
-from lowwater.stores.postgres.connections import Address, PostgresConnections
-from lowwater.stores.postgres.queries import PostgresQueries
-from lowwater.stores.shared import Conceal, conceal_nothing
-from lowwater.stores.sql import SqlStore
+from psycopg.errors import UndefinedColumn, UndefinedTable
+
+from lowwater.core.stored import Account, Fingerprint, FingerprintMatch, Hit
+from lowwater.stores.postgres.connections import Address, Connection, PostgresConnections
+from lowwater.stores.serialization import StoredMessage, digest_of
+from lowwater.stores.shared import (
+    Conceal,
+    UnwritableAccounts,
+    conceal_nothing,
+    folded_terms,
+    phrases_in,
+    searchable_text,
+)
+from lowwater.stores.sql import AppendRows, Queries, Row, SqlStore
 
 Result = TypeVar("Result")
+LONGEST_TERM = 200
+"""Characters of a term that are indexed; PostgreSQL takes at most 2 KB."""
+MOST_RANKED = 1_000
+"""Texts that are ranked by frequency of the words, for which they have to be read."""
+# PostgreSQL ranks without regard to how rare a word is among all texts. The query counts that, and ranks the likeliest texts only.
+_SEARCH = """
+WITH wanted AS (
+    SELECT query, place FROM unnest(%(queries)s::text[]::tsquery[]) WITH ORDINALITY AS given (query, place)),
+found AS MATERIALIZED (
+    SELECT DISTINCT place, content FROM wanted JOIN search ON terms @@ query),
+texts AS (
+    SELECT greatest(
+        (SELECT reltuples FROM pg_class WHERE oid = 'contents'::regclass),
+        (SELECT count(DISTINCT content) FROM found)) AS number),
+rarity AS (
+    SELECT place, ln(1 + number / count(*)) AS weight FROM found, texts GROUP BY place, number),
+likely AS (
+    SELECT content FROM found JOIN rarity USING (place) {within}
+    GROUP BY content ORDER BY sum(weight) DESC, content DESC LIMIT %(ranked)s),
+ranked AS (
+    SELECT content, place, max(ts_rank(terms, query, 1)) AS rank
+    FROM likely JOIN search USING (content) JOIN wanted ON terms @@ query GROUP BY content, place),
+scored AS (
+    SELECT content, sum(rank * weight) AS score FROM ranked JOIN rarity USING (place) GROUP BY content)
+SELECT name, number, messages.tokens, score
+FROM scored JOIN messages USING (content) JOIN sessions ON sessions.id = messages.session {of}
+ORDER BY score DESC, version DESC, number DESC LIMIT %(limit)s
+"""
+_IN_ALL = _SEARCH.format(within="", of="").encode()
+_IN_ONE = _SEARCH.format(
+    within="WHERE content IN (SELECT content FROM messages WHERE session = %(session)s)",
+    of="WHERE sessions.id = %(session)s",
+).encode()
+CONTENTS_PER_STATEMENT = 500
+"""Messages written in one statement."""
+TERMS_PER_ROW = 1_000
+"""Terms in one row: a `tsvector` takes 1 MB and 256 positions per term, so a long text has several rows."""
+OVERLAP = 16
+"""Terms that a row repeats from the one before, so that phrases of up to so many terms are found across rows."""
+# Every row that a session owns, its own row last.
+_OWNED = (
+    "DELETE FROM entries WHERE session = ?",
+    "DELETE FROM messages WHERE session = ?",
+    "DELETE FROM turns WHERE session = ?",
+    "DELETE FROM compaction_events WHERE session = ?",
+    "DELETE FROM appends WHERE session = ?",
+    "DELETE FROM trails WHERE session = ?",
+    "DELETE FROM sessions WHERE id = ?",
+)
+
+
+_TYPES = {"at": "double precision", "kind": "text", "body": "bytea"}
+"""The types of columns that are no integers."""
+
+
+class PostgresQueries(Queries):
+    """What the store reads and writes inside one transaction; text is escaped and unescaped on its way."""
+
+    CARRIED = "carried"
+    NAMED = ("key", "name")
+    NEXT_VERSION = (
+        "INSERT INTO appends (session, entries, version) VALUES (?, ?, nextval('versions')) RETURNING version"
+    )
+    WRITE_CARRIED = "UPDATE sessions SET carried = ? WHERE id = ?"
+    COPY_CARRIED = (
+        "UPDATE sessions SET carried = old.carried FROM sessions AS old WHERE sessions.id = ? AND old.id = ?"
+    )
+    # With its row locked, the versions of a session grow in the order in which they are committed.
+    LOCK_TO_WRITE = "FOR UPDATE"
+    # Until a copy is committed only the original holds the contents, so it must not be deleted meanwhile.
+    LOCK_TO_COPY = "FOR SHARE"
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def rows(self, statement: str, *values: object) -> Iterable[Row]:
+        """Run a statement and return its rows, if it has any."""
+        return _unescaped(self._connection.execute(_translated(statement), _escaped(values), binary=True))
+
+    def insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Insert many rows in one statement."""
+        if rows:
+            arrays = ", ".join(f"?::{_TYPES.get(column, 'bigint')}[]" for column in columns)
+            self.rows(
+                f"INSERT INTO {table} ({', '.join(columns)}) SELECT * FROM unnest({arrays})",  # noqa: S608 - our own names
+                *map(list, zip(*rows, strict=True)),
+            )
+
+    def named(self, session: str) -> tuple[object, ...]:
+        """Return the digest a session is found by, and its name, or raise UnicodeEncodeError; a name may be too long for an index."""
+        return (name_key(session), session)
+
+    def contents(self, keys: Sequence[bytes]) -> Iterable[tuple[bytes, object]]:
+        """Return key and bytes of the messages with these keys, in any order."""
+        rows = self.rows("SELECT key, body FROM contents WHERE key = ANY(?::bytea[])", list(keys))
+        return ((key, body) for key, body in rows)
+
+    def accounts(self, names: Sequence[str] | None) -> list[Account]:
+        """Return the accounts of these sessions or of all, most recently changed first, or raise DamagedStore."""
+        if names is None:
+            listed = self.listed()
+        else:
+            listed = self.listed("WHERE key = ANY(?::bytea[])", [name_key(name) for name in names])
+        turns = self._bodies("turns", "version", listed)
+        events = self._bodies("compaction_events", "version, ordinal", listed)
+        return [self.account(id, session, turns[id], events[id]) for id, session in listed.items()]
+
+    def _bodies(self, table: str, order: str, sessions: Iterable[int]) -> dict[int, list[Row]]:
+        """Return versions and bytes, by session."""
+        grouped: dict[int, list[Row]] = defaultdict(list)
+        query = f"SELECT session, version, body FROM {table} WHERE session = ANY(?::bigint[]) ORDER BY session, {order}"  # noqa: S608 - our own names
+        for session, version, body in self.rows(query, list(sessions)):
+            grouped[session].append((version, body))
+        return grouped
+
+    def search(self, words: str, session: str | None, limit: int) -> list[Hit]:
+        """Return the messages that contain one of the words: best match first, newest first among equals."""
+        queries = tsqueries_of(words)
+        if not queries or limit <= 0:
+            return []
+        # The planner underestimates a sequential scan: it does not count the large values that are stored outside the rows.
+        self.rows("SET LOCAL enable_seqscan = off")
+        found = self._connection.execute(
+            _IN_ALL if session is None else _IN_ONE,
+            {
+                "queries": queries,
+                "session": None if session is None else self.head(session).id,
+                "ranked": max(MOST_RANKED, limit),
+                "limit": limit,
+            },
+        )
+        return [
+            Hit(session=name, number=number, tokens=tokens, score=score)
+            for name, number, tokens, score in _unescaped(found)
+        ]
+
+    # Fingerprints
+
+    def record_fingerprint(self, fingerprint: Fingerprint) -> None:
+        """Record the digests a session was last seen with, if it is stored; its row is locked, so that only one set is the newest."""
+        session = self.head(fingerprint.session, "FOR UPDATE")
+        if not session.id:
+            return
+        self.rows("UPDATE trails SET newest = false WHERE session = ? AND newest", session.id)
+        self.rows(
+            "INSERT INTO trails (tenant, key, session, hint, newest) SELECT ?, key, ?, ?, true FROM unnest(?::bytea[]) AS key "
+            "ON CONFLICT (tenant, key, session) DO UPDATE SET hint = excluded.hint, newest = true",
+            *(fingerprint.tenant, session.id, fingerprint.hint, list(dict.fromkeys(fingerprint.keys))),
+        )
+
+    def lookup_fingerprints(self, tenant: str, keys: Sequence[bytes]) -> list[FingerprintMatch]:
+        """Return the sessions that were once seen with one of these digests."""
+        rows = self.rows(
+            "SELECT trails.key, name, hint, newest FROM trails JOIN sessions ON sessions.id = trails.session "
+            "WHERE tenant = ? AND trails.key = ANY(?::bytea[])",
+            *(tenant, list(keys)),
+        )
+        return [
+            FingerprintMatch(key=bytes(key), session=name, hint=hint, newest=newest)
+            for key, name, hint, newest in rows
+        ]
+
+    # Appending
+
+    def write(self, rows: AppendRows) -> None:
+        """Write the rows of an append in one go, or raise UnwritableAccounts if only its accounts cannot be written."""
+        try:
+            with self._connection.pipeline():
+                super().write(rows)
+        except (UndefinedTable, UndefinedColumn) as error:
+            if rows.new.record is None and not rows.new.events:
+                raise
+            # In a pipeline, the driver takes the statements after the failed one for prepared, but the server does not have them.
+            self._connection.close()
+            # Which statement failed is unknown. If it was not one of the accounts, writing without them fails again.
+            raise UnwritableAccounts(error.diag.message_primary or type(error).__name__) from error
+
+    def store_contents(self, contents: Sequence[StoredMessage], conceal: Conceal) -> dict[bytes, int]:
+        """Return the row id of each content by its key; new contents are inserted and indexed, existing rows are not touched."""
+        wanted = {content.key: content for content in contents}
+        keys = sorted(wanted)
+        ids: dict[bytes, int] = {}
+        for start in range(0, len(keys), CONTENTS_PER_STATEMENT):
+            missing = keys[start : start + CONTENTS_PER_STATEMENT]
+            while missing:
+                ids |= self._lock_known(missing)
+                new = self._insert_new([wanted[key] for key in missing if key not in ids])
+                self._index({id: searchable_text(wanted[key].message, conceal) for key, id in new.items()})
+                ids |= new
+                # Whatever another process inserted or deleted between the two statements is tried again.
+                missing = [key for key in missing if key not in ids]
+        return ids
+
+    def _lock_known(self, keys: Sequence[bytes]) -> dict[bytes, int]:
+        query = "SELECT key, id FROM contents WHERE key = ANY(?::bytea[]) ORDER BY key FOR KEY SHARE"
+        return dict(self.rows(query, list(keys)))
+
+    def _insert_new(self, contents: Sequence[StoredMessage]) -> dict[bytes, int]:
+        if not contents:
+            return {}
+        rows = self.rows(
+            "INSERT INTO contents (key, body) SELECT * FROM unnest(?::bytea[], ?::bytea[]) "
+            "ON CONFLICT (key) DO NOTHING RETURNING key, id",
+            *([content.key for content in contents], [content.body for content in contents]),
+        )
+        return dict(rows)
+
+    def _index(self, words: dict[int, str]) -> None:
+        rows = [
+            (id, part, terms) for id, text in words.items() for part, terms in enumerate(tsvectors_of(text))
+        ]
+        for start in range(0, len(rows), CONTENTS_PER_STATEMENT):
+            contents, parts, terms = zip(*rows[start : start + CONTENTS_PER_STATEMENT], strict=True)
+            self.rows(
+                "INSERT INTO search (content, part, terms) SELECT content, part, terms::tsvector "
+                "FROM unnest(?::bigint[], ?::integer[], ?::text[]) AS new (content, part, terms)",
+                *(list(contents), list(parts), list(terms)),
+            )
+
+    # Deleting
+
+    def delete(self, session: str) -> bool:
+        """Delete a session, with the contents that no other session holds; return whether there was one."""
+        now = self.head(session, "FOR UPDATE")
+        if not now.id:
+            return False
+        held = self.rows(
+            "SELECT id FROM contents WHERE id IN (SELECT content FROM messages WHERE session = ?) ORDER BY key FOR UPDATE",
+            now.id,
+        )
+        locked = [id for (id,) in held]
+        for statement in _OWNED:
+            self.rows(statement, now.id)
+        self.rows(
+            "WITH orphans AS (DELETE FROM contents WHERE id = ANY(?::bigint[]) "
+            "AND NOT EXISTS (SELECT FROM messages WHERE content = contents.id) RETURNING id) "
+            "DELETE FROM search USING orphans WHERE content = orphans.id",
+            locked,
+        )
+        return True
+
+
+_ESCAPE = re.compile(r"\\([\\0])")
+
+
+def escape(text: str) -> str:
+    r"""Return the text with `\0` for a zero byte and two backslashes for one."""
+    return text.replace("\\", "\\\\").replace("\x00", "\\0")
+
+
+def unescape(text: str) -> str:
+    """Return the text that was escaped."""
+    return _ESCAPE.sub(lambda found: "\x00" if found[1] == "0" else "\\", text)
+
+
+def name_key(name: str) -> bytes:
+    """Return the digest a session is found by, or raise UnicodeEncodeError; a name itself may be too long for an index."""
+    return digest_of(name.encode())
+
+
+@cache
+def _translated(statement: str) -> bytes:
+    """Return a statement with the driver's marks for values."""
+    return statement.replace("?", "%s").encode()
+
+
+def _escaped(values: Row) -> Row:
+    return tuple(escape(value) if isinstance(value, str) else value for value in values)
+
+
+def _unescaped(rows: Iterable[Row]) -> Iterator[Row]:
+    for row in rows:
+        yield tuple(unescape(value) if isinstance(value, str) else value for value in row)
+
+
+def tsqueries_of(words: str) -> list[str]:
+    """Return each word of a search as a `tsquery` literal; terms are letters and digits, so none needs quotes."""
+    queries = (
+        " <-> ".join(term[:LONGEST_TERM] for term in folded_terms(phrase)) for phrase in phrases_in(words)
+    )
+    return list(dict.fromkeys(query for query in queries if query))
+
+
+def tsvectors_of(words: str) -> Iterator[str]:
+    """Yield the terms of a text with their positions, as `tsvector` literals."""
+    terms = folded_terms(words)
+    for start in range(0, len(terms), TERMS_PER_ROW):
+        row = terms[max(start - OVERLAP, 0) : start + TERMS_PER_ROW]
+        yield " ".join(f"{term[:LONGEST_TERM]}:{place}" for place, term in enumerate(row, start=1))
 
 
 class PostgresStore(SqlStore[PostgresQueries]):
