@@ -33,6 +33,7 @@ import httpx2
 import msgspec
 from msgspec import Struct
 
+from bench.configurations import write_between
 from bench.every_log import TRANSCRIPTS
 from bench.gateway.replaying import SetClock, serving
 from bench.gateway.simulated import FORMATS, HINT, Playing, SimulatedProvider
@@ -528,10 +529,7 @@ def main() -> int:
                 f"foreseen {_ratio(each.bills.foreseen, each.bills.reported)}"
             )
     if asked.write:
-        text = README.read_text(encoding="utf-8")
-        before, _, rest = text.partition(BEGIN)
-        _, _, after = rest.partition(END)
-        README.write_text(f"{before}{BEGIN}{said}\n{END}{after}", encoding="utf-8")
+        write_between(README, BEGIN, END, said)
     return int(not holds(shown))
 
 
