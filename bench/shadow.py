@@ -27,6 +27,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from hashlib import blake2b
 from itertools import islice
+from math import inf
 from pathlib import Path
 
 import httpx2
@@ -489,13 +490,15 @@ def _read(results: Path | None) -> list[Shown]:
 
 
 def _play_all(asked: argparse.Namespace, known: Iterable[str]) -> Iterator[Shown]:
-    until = time.monotonic() + 60 * asked.minutes if asked.minutes is not None else float("inf")
     done, left = set(known), asked.sessions or None
+    until: float | None = None
     with ExitStack() as stack:
         player = Player(stack)
         for conversation in islice(conversations(), left):
             if conversation.name in done:
                 continue
+            # Reading the recordings takes a while, too.
+            until = until or time.monotonic() + 60 * (inf if asked.minutes is None else asked.minutes)
             if time.monotonic() >= until:
                 return
             shown = player.show(conversation)
