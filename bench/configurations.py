@@ -12,7 +12,8 @@ calls that a client made again after its own compactions are part of every row. 
 `disturbed_calls: 4`: what it costs to compact more rarely. `summaries alone` is `shipped` without recall.
 
 With `--results`, what is played is appended to a file and not played again; the file is for one state of the code. Only
-sessions that every row and sheet has are counted. `--write` puts the tables into bench/README.md. The command ends with
+sessions that every row and sheet has are counted. `--write` puts the tables into bench/README.md, and the shipped
+configuration's figures into README.md. The command ends with
 status 1 if `shipped` costs more than 3 % more than `full` on some sheet.
 """
 
@@ -61,6 +62,7 @@ RARER = ("shipped x0", "shipped x2", "shipped x4", "shipped x8")
 """The shipped configuration with other values of `disturbed_calls`; the default is 1."""
 MOST_OVER_FULL = 1.03
 README = Path(__file__).with_name("README.md")
+FRONT_PAGE = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- bench.configurations -->\n", "<!-- end of bench.configurations -->\n"
 
 
@@ -289,9 +291,10 @@ def tables(played: Sequence[Played], of: int) -> Iterator[str]:
         yield "no session has been played in every row yet"
         return
     sources = Counter({each.session: each.source for each in whole(played, sheets, ROWS)}.values())
+    drawn = "" if one.sessions == of else " drawn at random, with the same seed every time,"
     yield (
-        f"{one.sessions} of {of} sessions, {one.calls:,} calls, Lowwater as of {time.strftime('%Y-%m-%d')} "
-        f"({', '.join(f'{source} {count}' for source, count in sources.most_common())})."
+        f"{one.sessions} of {of} sessions{drawn or ','} {one.calls:,} calls, Lowwater as of "
+        f"{time.strftime('%Y-%m-%d')} ({', '.join(f'{source} {count}' for source, count in sources.most_common())})."
     )
     for sheet, sums in by_sheet.items():
         over = sums[SHIPPED.name].total / sums[FULL.name].total
@@ -309,6 +312,24 @@ def tables(played: Sequence[Played], of: int) -> Iterator[str]:
     if first.sessions:
         yield f"\n**More rarely**, {first.sessions} sessions, {first.calls:,} calls:\n"
         yield from rarer(by_value)
+
+
+def in_short(played: Sequence[Played]) -> Iterator[str]:
+    """Yield what the shipped configuration costs, in Markdown for the front page."""
+    sheets = [sheet for sheet in SHEETS if sheet in {each.sheet for each in played}]
+    by_sheet = summed(played, sheets, ROWS)
+    one = by_sheet[sheets[0]][NEVER]
+    yield (
+        f"| {one.sessions} recorded sessions, {one.calls:,} calls, billed as | ÷ with the client's own compactions | "
+        "÷ never compacted | compactions per 100 calls | late uses in view |"
+    )
+    yield "|---|---|---|---|---|"
+    for sheet, sums in by_sheet.items():
+        shipped = sums[SHIPPED.name]
+        yield (
+            f"| {SHEETS[sheet]} | {shipped.total / sums[AS_RECORDED].total:.2f} | {shipped.total / sums[NEVER].total:.2f} | "
+            f"{shipped.per_100_calls:.1f} | {_share(shipped.late_in_view, shipped.late)} |"
+        )
 
 
 def is_near_full(played: Sequence[Played]) -> bool:
@@ -388,11 +409,18 @@ def main() -> int:
     said = "\n".join(tables(played, len(sessions)))
     print(said)
     if asked.write:
-        text = README.read_text(encoding="utf-8")
-        before, _, rest = text.partition(BEGIN)
-        _, _, after = rest.partition(END)
-        README.write_text(f"{before}{BEGIN}{said}\n{END}{after}", encoding="utf-8")
+        write_between(README, BEGIN, END, said)
+        write_between(
+            FRONT_PAGE, "<!-- shipped -->\n", "<!-- end of shipped -->\n", "\n".join(in_short(played))
+        )
     return int(not is_near_full(played))
+
+
+def write_between(page: Path, begin: str, end: str, said: str) -> None:
+    """Put lines between two marks of a page, in place of what is there."""
+    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, _, after = rest.partition(end)
+    page.write_text(f"{before}{begin}{said}\n{end}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ def compare(scripts: Sequence[ReplayScript], model: Model) -> list[Compared]:
         stack.callback(store.close)
         clock = SetClock()
         provider = SimulatedProvider(model, clock)
-        upstream = stack.enter_context(_serving(provider))
+        upstream = stack.enter_context(serving(provider))
         options = GatewayOptions(
             openai_upstream=upstream, settings=Settings(output=OutputSettings(quiet=True))
         )
@@ -157,7 +157,8 @@ def _outputs(script: ReplayScript, model: Model) -> tuple[int, ...]:
 
 
 @contextmanager
-def _serving(app: SimulatedProvider) -> Iterator[str]:
+def serving(app: SimulatedProvider) -> Iterator[str]:
+    """Serve a simulated provider from a thread; yields the URL."""
     port = free_port()
     config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error", lifespan="off", ws="none")
     server = uvicorn.Server(config)

@@ -11,10 +11,12 @@ from lowwater.adapters.models import load_registry
 from lowwater.cli.status import total_of
 from lowwater.core.events import Compaction
 from lowwater.core.messages import Format
+from lowwater.core.tokens.counting import rules_for
 from lowwater.gateway.options import SHADOW_SOURCE, SOURCE
+from lowwater.session.factories import counter_for
 from lowwater.settings import CompressionSettings, Settings
 from lowwater.stores.memory import MemoryStore
-from lowwater.testing.provider import Call, CallTools, Fail, Say, Seen
+from lowwater.testing.provider import Call, CallTools, Fail, Provider, Say, Seen
 from tests.gateway.conftest import MODEL, Starting, Through, calls_a_tool
 from tests.gateway.test_gateway_summaries import talking, talks
 
@@ -115,8 +117,8 @@ class Worked(Struct, frozen=True, kw_only=True):
     summaries: int
 
 
-def work(through: Through, turns: int, *, openai: bool = False) -> Worked:
-    """Work as an agent does that keeps its list and places its marks as Claude Code does."""
+def work(through: Through, turns: int, *, openai: bool = False, long_at: int = -1) -> Worked:
+    """Work as an agent does that keeps its list and places its marks as Claude Code does; one result may be very long."""
     messages: list[Any] = [{"role": "user", "content": "Find the defect."}]
     for turn in range(turns):
         if openai:
@@ -139,7 +141,8 @@ def work(through: Through, turns: int, *, openai: bool = False) -> Worked:
             said = answer.json()["content"]
             messages.append({"role": "assistant", "content": said})
             result = {"type": "tool_result", "tool_use_id": said[0]["id"]}
-        result["content"] = "".join(LINE.format(turn, number) for number in range(40 + 37 * turn % 90))
+        lines = 2_000 if turn == long_at else 40 + 37 * turn % 90
+        result["content"] = "".join(LINE.format(turn, number) for number in range(lines))
         messages.append(result if openai else {"role": "user", "content": [result]})
     (account,) = through.store.accounts()
     total = total_of(account, load_registry())
@@ -172,6 +175,20 @@ def test_it_costs_in_the_shadow_what_it_costs_live(start: Starting, openai: bool
     assert shadow.paid == never.paid
     # Behind the first summary the two go different ways: the live one is the shorter prompt that was really sent.
     assert shadow.would == pytest.approx(live.paid, rel=0.03)
+    assert shadow.estimated == pytest.approx(shadow.paid, rel=0.02)
+
+
+@pytest.mark.parametrize("openai", [False, True], ids=["anthropic, with marks", "openai"])
+def test_what_is_truncated_on_arrival_would_have_been_written_to_the_cache(
+    start: Starting, openai: bool
+) -> None:
+    name = "gpt-5.5" if openai else MODEL
+    tokenizer, scale = counter_for(name), rules_for(name).scale
+    with Provider(calls_a_tool, count=lambda text: round(tokenizer.count(text) * scale)) as provider:
+        through = start(provider=provider, shadow=True, recall=True, summaries="never")
+        shadow = work(through, 9, openai=openai, long_at=5)
+    assert shadow.compacted == [(6, "too-large-at-the-door", ("shorten",))]
+    assert shadow.would < 0.8 * shadow.paid
     assert shadow.estimated == pytest.approx(shadow.paid, rel=0.02)
 
 

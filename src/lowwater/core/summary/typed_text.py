@@ -6,6 +6,7 @@ somebody else's is left out, together with all that follows wherever its end can
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from lowwater.core.messages import Message, Text
 from lowwater.core.summary.activity import is_notice, plain_text
@@ -143,6 +144,7 @@ _FOR_SUBAGENT = re.compile(
 """What Claude Code, Hermes and others say in the system prompts of sub-agents."""
 
 
+@lru_cache(maxsize=16)
 def is_for_subagent(system: bytes) -> bool:
     """Return whether a system prompt is that of a sub-agent, to which no user speaks."""
     return _FOR_SUBAGENT.search(system) is not None

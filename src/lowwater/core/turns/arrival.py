@@ -15,6 +15,7 @@ from lowwater.core.limits import TURNS_BETWEEN, Limits
 from lowwater.core.messages import Format, Message, newest_block, turns
 from lowwater.core.policies.safety_rules import after_turn
 from lowwater.core.reconcile import Reconciled, entries_for, reconcile
+from lowwater.core.turns.costs import surcharge_with, with_price
 from lowwater.core.turns.decision_context import accepts_native_blocks
 from lowwater.core.turns.effects import Announce, Steps
 from lowwater.core.turns.state import Acted, Setup, State
@@ -243,7 +244,7 @@ def _truncate_large(state: State, setup: Setup, at: float, *, limits: Limits, ne
     if proposal is None:
         return Acted(state=state, events=())
     reason = Reason(code="too-large-at-the-door", facts={"limit": limit, "results": len(proposal.targets)})
-    return _committed(state, truncate.apply(items, proposal, context, limit=most), reason, at)
+    return _committed(state, truncate.apply(items, proposal, context, limit=most), reason, at, setup)
 
 
 def _insertion_limit(limits: Limits, setup: Setup) -> int:
@@ -273,7 +274,7 @@ def _make_room(state: State, setup: Setup, at: float, *, limits: Limits, new: ra
         return Acted(state=state, events=())
     changed = sum(old is not now for old, now in zip(items, squeezed, strict=True))
     facts = {"results": changed, "prompt": state.prompt, "limit": limits.most, "turns": past.turns_since}
-    return _committed(state, squeezed, Reason(code="no-room-at-the-door", facts={**facts}), at)
+    return _committed(state, squeezed, Reason(code="no-room-at-the-door", facts={**facts}), at, setup)
 
 
 def _counted_below(state: State, prompt: int) -> int:
@@ -303,7 +304,7 @@ def drop_pictures(state: State, setup: Setup, at: float) -> Steps[Acted]:
     dropped = truncate.without_pictures(items, context)
     changed = [at for at, (old, now) in enumerate(zip(items, dropped, strict=True)) if old is not now]
     because = Reason(code="images-refused", facts={"messages": len(changed)})
-    acted = _committed(state, dropped, because, at, mechanism="images")
+    acted = _committed(state, dropped, because, at, setup, mechanism="images")
     if not acted.events:
         return acted
     first = items[changed[0]]
@@ -315,7 +316,13 @@ def drop_pictures(state: State, setup: Setup, at: float) -> Steps[Acted]:
 
 
 def _committed(
-    state: State, items: Sequence[Item], reason: Reason, at: float, *, mechanism: str = _SHORTEN
+    state: State,
+    items: Sequence[Item],
+    reason: Reason,
+    at: float,
+    setup: Setup,
+    *,
+    mechanism: str = _SHORTEN,
 ) -> Acted:
     """Return the state with these items as its view, and the event that reports it, if they are smaller."""
     before = state.ledger.view.items
@@ -338,5 +345,14 @@ def _committed(
     )
     if event.reclaimed <= 0:
         return Acted(state=state, events=())
-    totals = state.totals.with_compaction(event, summaries=0)
-    return Acted(state=replace(shortened, totals=totals, last_compaction=event), events=(event,))
+    # What never reached the provider would have been written to its cache by the next call.
+    surcharge = surcharge_with(state.compaction_surcharge, with_price(event, state, setup))
+    return Acted(
+        state=replace(
+            shortened,
+            totals=state.totals.with_compaction(event, summaries=0),
+            last_compaction=event,
+            compaction_surcharge=surcharge,
+        ),
+        events=(event,),
+    )

@@ -16,7 +16,13 @@ from lowwater.core.messages import Text
 from lowwater.core.policies.safety_rules import after_compaction, after_failure, after_summary
 from lowwater.core.turns.arrival import NOTE, with_note
 from lowwater.core.turns.compaction import CompactionResult, CompactionWork
-from lowwater.core.turns.costs import both, cost_of_summaries, prompt_tokens_of, with_price
+from lowwater.core.turns.costs import (
+    both,
+    cost_of_summaries,
+    prompt_tokens_of,
+    surcharge_with,
+    with_price,
+)
 from lowwater.core.turns.pins import with_block
 from lowwater.core.turns.state import Acted, Setup, State, SummarizerBackoff
 from lowwater.core.turns.thinking import (
@@ -82,7 +88,7 @@ def commit(
         state = replace(state, uncharged_summary_cost=both(state.uncharged_summary_cost, event.cost))
         return Acted(state=replace(state, past=after_compaction(now, decision, prompt=None)), events=(skip,))
     event = with_price(event, state, setup)
-    surcharge = _with_surcharge(state.compaction_surcharge, event)
+    surcharge = surcharge_with(state.compaction_surcharge, event)
     # Summaries that were prefetched or came to nothing are billed to the next compaction, but do not make the next call cost more.
     event = replace(
         event,
@@ -204,13 +210,6 @@ def _scaled_down(phases: Sequence[Phase], prompt: int) -> tuple[Phase, ...]:
     if total <= prompt:
         return tuple(phases)
     return tuple(replace(phase, removed=phase.removed * prompt // total) for phase in phases)
-
-
-def _with_surcharge(surcharge: int | None, event: Compaction) -> int | None:
-    """Return by how much compactions make the next call more expensive, this one included; summaries are billed separately."""
-    if surcharge is None or event.price is None or event.cost is None:
-        return None
-    return surcharge + event.price - event.cost
 
 
 def with_note_in_message(items: Sequence[Item], setup: Setup) -> list[Item]:

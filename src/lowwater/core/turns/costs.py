@@ -112,6 +112,13 @@ def with_price(event: Compaction, state: State, setup: Setup) -> Compaction:
     return replace(event, price=bought.price, saves=carried // TOKENS_PER_PRICE)
 
 
+def surcharge_with(surcharge: int | None, event: Compaction) -> int | None:
+    """Return by how much compactions make the next call more expensive, this one included; summaries are billed separately."""
+    if surcharge is None or event.price is None or event.cost is None:
+        return None
+    return surcharge + event.price - event.cost
+
+
 def cost_of_answer(state: State, response: Response) -> int | None:
     """Return what the call under way cost, with further calls that the provider made for it."""
     if response.usage is None or response.prompt <= 0 or not response.list_price:

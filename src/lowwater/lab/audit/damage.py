@@ -16,6 +16,7 @@ from random import Random
 
 from msgspec import Struct
 
+from lowwater.core.wording import counted
 from lowwater.lab.audit.calls import AuditedCall
 from lowwater.lab.audit.findings import AuditedSession, DayOf, Stretch, sum_of_known
 from lowwater.lab.audit.repeats import CallActions, actions_of
@@ -306,15 +307,20 @@ def damage_says(line: DamageLine) -> str:
         return f"{line.name}: no place in the recordings is comparable."
     repeated, until = line.repeated_more, line.until_work_more
     if repeated is None or until is None:
-        return f"{line.name}: {line.matched:,} compactions are too few to tell a difference from chance."
+        return (
+            f"{line.name}: {counted(line.matched, 'compaction')} that can be compared with other places, too few to tell a "
+            "difference from chance."
+        )
     return (
-        f"{line.name}: {repeated.low:+.1f} to {repeated.high:+.1f} calls that only repeat and {until.low:+.1f} to {until.high:+.1f} "
-        "calls until work went on, per compaction, against the same number of calls elsewhere (nine in ten resamples)."
+        f"{line.name}: after {line.repeating_share:.0%} of its compactions something was read or done again, after "
+        f"{line.repeating_elsewhere:.0%} of comparable places without one. Per compaction, that is {repeated.low:+.1f} to "
+        f"{repeated.high:+.1f} calls that only repeat, and {until.low:+.1f} to {until.high:+.1f} calls before work goes on "
+        "(nine in ten resamples)."
     )
 
 
 DAMAGE_MEANS = (
-    f"Looked at are the {WINDOW} calls after each compaction. A call repeats if it reads a file again although nothing it shows has "
+    f"This is about the {WINDOW} calls after each compaction. A call repeats if it reads a file again although nothing it shows has "
     "changed, runs a command again with the same answer and no change between, or makes an edit or a plan again. Work goes on at the first call that "
     "changes something. The second figure of each pair is for comparable places without a compaction: same client and model, "
     "similar prompt and number of calls."

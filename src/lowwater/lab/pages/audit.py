@@ -130,6 +130,8 @@ class DamageRow(Struct, frozen=True, kw_only=True):
     """What the compactions of one client, or of one version of it, made the agent read or do again."""
 
     name: str
+    order: int
+    """Clients come before their versions."""
     compactions: int
     repeating: float | None
     repeating_elsewhere: float | None
@@ -177,7 +179,10 @@ def audit_page_data(report: AuditReport) -> AuditData:
         savings=_savings(report),
         sessions=listed[:MOST_SESSIONS],
         natives=natives[:MOST_NATIVES],
-        damage=[_damage(line) for line in report.damage],
+        damage=[
+            _damage(line, order)
+            for order, line in enumerate(sorted(report.damage, key=lambda line: bool(line.version)))
+        ],
         repeated=list(report.repeated[:MOST_NATIVES]),
         models=[_model(line) for line in by_model(sessions)],
     )
@@ -264,9 +269,10 @@ def _native(session: AuditedSession, native: Native) -> NativeRow:
     )
 
 
-def _damage(line: DamageLine) -> DamageRow:
+def _damage(line: DamageLine, order: int) -> DamageRow:
     return DamageRow(
         name=line.name,
+        order=order,
         compactions=line.compactions,
         repeating=line.repeating_share,
         repeating_elsewhere=line.repeating_elsewhere,
@@ -394,11 +400,8 @@ def _texts(report: AuditReport, data: AuditData) -> dict[str, str]:
         ),
         "sessions_says": f"Sub-agents and forks are sessions of their own.{_part(len(report.sessions), MOST_SESSIONS, 'session')}",
         "natives_says": _natives_says(report),
-        "damage_says": " ".join(
-            [*(damage_says(line) for line in report.damage if not line.version), DAMAGE_MEANS]
-        )
-        if report.damage
-        else "",
+        "damage_says": " ".join(damage_says(line) for line in report.damage if not line.version),
+        "damage_means": DAMAGE_MEANS if report.damage else "",
     }
 
 

@@ -133,7 +133,7 @@ def play_as_recorded(
     found = _UsesCount()
     prompts: list[int] = []
     written = reclaimed = rewritten = 0
-    sent, warm_until, number, current = 0, 0.0, 0, list[bytes]()
+    sent, warm_until, number = 0, 0.0, 0
     newest: ClientCompaction | None = None
     with Lowwater(
         store="memory:",
@@ -147,7 +147,7 @@ def play_as_recorded(
         session.learn_context_length(model.context_length)
         for turn, call in enumerate(script.exchanges):
             clock.advance(max(0.0, call.at - clock.now()))
-            new = list(call.new)
+            new, summary = list(call.new), list[bytes]()
             if compaction := at_turn.get(turn):
                 newest = compaction
                 tokens = round(tokenizer.count(compaction.summary) * scale) or _USUAL_SUMMARY
@@ -156,12 +156,15 @@ def play_as_recorded(
                 summaries += cost_at_list_price(asked, model)
                 written += asked.prompt + tokens
                 text = compaction.summary or filler_text(round(_USUAL_SUMMARY / scale), tokenizer)
-                summary = Message(role="user", parts=(Text(text=text),))
-                current = encode_messages([summary], FORMAT)
+                summary = encode_messages([Message(role="user", parts=(Text(text=text),))], FORMAT)
                 new = new[max(0, compaction.first_kept - number - 1) :]
-            current += new
             system = filler_text(round(fixed / scale), tokenizer) if fixed and not turn else None
-            prepared = session.prepare([msgspec.Raw(raw) for raw in current], system=system, starts_over=True)
+            raws = [msgspec.Raw(raw) for raw in (*summary, *new)]
+            if summary:
+                prepared = session.prepare(raws, system=system, starts_over=True)
+            else:
+                session.append(raws)
+                prepared = session.prepare(system=system)
             usage = replace(internals(session).expected_usage, output=outputs[turn])
             cost += cost_at_list_price(usage, model)
             if compaction:
@@ -171,7 +174,6 @@ def play_as_recorded(
             for use in used.get(number, ()):
                 found.add(use, newest)
             session.record(as_completion(msgspec.Raw(call.answer), usage, model.name))
-            current.append(call.answer)
             prompts.append(usage.prompt)
             sent, warm_until = usage.prompt, clock.now() + cache_lifetime(prepared.marks, model)
     return PolicyOutcome(

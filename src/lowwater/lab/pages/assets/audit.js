@@ -159,7 +159,7 @@ function showDamage() {
   return table(part("damage"), {
     caption: "Repeated after compactions",
     rows: data.damage,
-    sort: ["compactions", true],
+    sort: ["order", false],
     first: 20,
     columns: [
       { key: "name", name: "client", text: true },
