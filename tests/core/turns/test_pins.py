@@ -293,6 +293,17 @@ def test_a_proposal_of_the_model_waits_for_the_user() -> None:
     assert "- use tabs." in block(driven)
 
 
+@pytest.mark.parametrize("store", ["memory:", "sqlite"])
+def test_half_a_character_in_a_pin_stops_no_turn(store: str, tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path / 's.db'}" if store == "sqlite" else store
+    session = Lowwater(model=MODELS["openai_chat"], summarizer=(), store=address).session()
+    session.append([{"role": "user", "content": "Hello."}])
+    session.pin("Use \ud83d tabs.")
+    session.recall_tools().handle("lowwater_pin", {"text": "Answer \ud83d briefly."})
+    assert b"\xef\xbf\xbd tabs" in str(session.prepare().as_openai()).encode()
+    assert [pin.status for pin in session.pins()] == ["in_force", "proposed"]
+
+
 def test_a_message_is_pinned_by_its_handle() -> None:
     session = Lowwater(model=MODELS["openai_chat"], summarizer=()).session()
     session.append([{"role": "user", "content": "Staging is down on Fridays."}])

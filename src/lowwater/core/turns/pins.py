@@ -193,6 +193,9 @@ def pin(state: State, wanted: str) -> State:
     """Return the state with a text, or the message that a handle names, in force; a proposal of the same text is confirmed."""
     # What was said before is read first: it is older, and a message that is pinned by hand must not be pinned again.
     state = with_instructions(state)
+    from lowwater.core.summary.sanitize import whole_characters  # noqa: PLC0415 - for those who pin by hand
+
+    wanted = whole_characters(wanted)
     number = _number_in(wanted)
     if number is None:
         first = next((each.number for each in state.pins if _same_text(each.text) == _same_text(wanted)), 0)
@@ -210,6 +213,9 @@ def pin(state: State, wanted: str) -> State:
 def propose(state: State, text: str) -> State:
     """Return the state with a proposal of the model, which is not in force before the user pins it."""
     state = with_instructions(state)
+    from lowwater.core.summary.sanitize import whole_characters  # noqa: PLC0415 - loaded with the first proposal
+
+    text = whole_characters(text)
     if any(_same_text(each.text) == _same_text(text) for each in known_pins(state)):
         return state
     waiting = sum(each.status == "proposed" for each in state.pins)
