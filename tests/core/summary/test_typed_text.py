@@ -229,6 +229,6 @@ def test_results_of_tools_are_not_read() -> None:
     ids=repr,
 )
 def test_no_text_takes_long(piece: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     found(piece * (200_000 // len(piece)))
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2

@@ -11,7 +11,7 @@ from lowwater.core.messages import Message, Text
 from lowwater.core.summary.activity import is_notice, plain_text
 from lowwater.core.summary.text import flat, sentences
 
-_READ = 10_000
+MOST_CHARACTERS = 10_000
 """Characters of a message that are read; what comes later was hardly typed."""
 
 
@@ -44,7 +44,7 @@ def typed_sentences(words: str) -> Iterator[str]:
 
     Each is as it was typed, but what it quotes counts as a name: `judged_form` says what is left to judge.
     """
-    words = _BLANK.sub(lambda found: found[0][:_MOST_BLANK], _PRIVATE_USE.sub("", words[:_READ]))
+    words = _BLANK.sub(lambda found: found[0][:_MOST_BLANK], _PRIVATE_USE.sub("", words[:MOST_CHARACTERS]))
     masked: list[str] = []
 
     def mask(found: re.Match[str]) -> str:
