@@ -2,6 +2,7 @@
 
     .venv/bin/python -m bench.growth                  # 20,000 turns, some 20 minutes
     .venv/bin/python -m bench.growth turns 2000       # fewer
+    .venv/bin/python -m bench.growth lists 2000       # the client sends its whole list each turn
     .venv/bin/python -m bench.growth calls 20000      # calls in one message
 
 A turn is what an agent does: a call of a tool, its result, the next request; now and then a user speaks. The session stays open in
@@ -26,7 +27,7 @@ from lowwater.settings import OutputSettings, Settings
 
 MODEL = "claude-haiku-4-5"
 QUIET = Settings(output=OutputSettings(quiet=True))
-TURNS, CALLS, WINDOW = 20_000, 20_000, 32_000
+TURNS, LISTS, CALLS, WINDOW = 20_000, 2_000, 20_000, 32_000
 _WORDS = "the test of a payment service fails where its file was changed by mistake and nobody looked at line".split()
 
 
@@ -45,14 +46,16 @@ def main(arguments: list[str]) -> None:
     count = int(arguments[1]) if len(arguments) > 1 else 0
     if what in ("all", "turns"):
         _tell_growth(count or TURNS)
+    if what == "lists":
+        _tell_growth(count or LISTS, as_lists=True)
     if what in ("all", "calls"):
         _tell_calls(count or CALLS)
 
 
-def _tell_growth(turns: int) -> None:
+def _tell_growth(turns: int, *, as_lists: bool = False) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "growth.db"
-        figures = list(_play(path, turns))
+        figures = list(_play(path, turns, as_lists=as_lists))
         print(f"{'turns':>8} {'resident MB':>12} {'written KB a turn':>18} {'ms a turn':>10}")
         for before, after in pairwise(figures):
             count = after.turns - before.turns
@@ -64,22 +67,28 @@ def _tell_growth(turns: int) -> None:
             print(f"  {table:<20} {size / 1e6:>8,.1f} MB in {rows:,} rows")
 
 
-def _play(path: Path, turns: int) -> Iterator[Figures]:
+def _play(path: Path, turns: int, *, as_lists: bool = False) -> Iterator[Figures]:
     lowwater = Lowwater(model=MODEL, store=f"sqlite:///{path}?sync=normal", settings=QUIET)
     session = lowwater.session("grows")
     # A small window: the view stays at some hundred messages, and what grows is the history.
     session.learn_context_length(WINDOW)
     chance = random.Random(1)
     begun = time.perf_counter()
-    session.append({"role": "user", "content": "Make the tests pass."})
+    sent: list[dict[str, Any]] = [{"role": "user", "content": "Make the tests pass."}]
+    if not as_lists:
+        session.append(sent)
     for turn in range(turns + 1):
         if turn % max(1, turns // 10) == 0:
             yield Figures(
                 turns=turn, resident=_resident(), written=_written(), seconds=time.perf_counter() - begun
             )
-        session.prepare()
-        session.record(_answer(turn, chance))
-        session.append(_result(turn, chance))
+        answer, result = _answer(turn, chance), _result(turn, chance)
+        session.prepare(sent if as_lists else None)
+        session.record(answer)
+        if as_lists:
+            sent += [{"role": "assistant", "content": answer["content"]}, result]
+        else:
+            session.append(result)
     lowwater.close()
 
 

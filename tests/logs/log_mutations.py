@@ -20,6 +20,7 @@ from tests.logs.request_lines import SECOND, THIRD, pair, written
 from tests.logs.test_import_copilot import Events
 from tests.logs.test_import_gemini import ABOUT, gemini, tool_call, user
 from tests.logs.test_import_hermes import State
+from tests.logs.test_import_pi import Lines as PiLines
 from tests.logs.test_import_swe_agent import TRAJECTORY
 
 TRANSCRIPTS = Path(__file__).parents[3] / "shared" / "transcripts"
@@ -124,6 +125,24 @@ def _hermes(folder: Path) -> Path:
     return state.path
 
 
+def _pi(folder: Path) -> Path:
+    lines = PiLines()
+    lines.add("model_change", provider="anthropic", modelId="claude-opus-4-5")
+    first = lines.user(
+        [{"type": "text", "text": "look"}, {"type": "image", "data": "aGk=", "mimeType": "image/png"}]
+    )
+    lines.answer("I look", "t1", "t2")
+    lines.result("t1", [{"type": "text", "text": "no such file"}], is_error=True)
+    lines.result("t2", "two")
+    lines.add("compaction", summary="So far: looked.", tokensBefore=9_000)
+    lines.answer("Seen.")
+    lines.add("message", message={"role": "bashExecution", "command": "ls", "output": "a"})
+    lines.user("another way", after=first)
+    lines.add("branch_summary", summary="One way was tried.")
+    lines.answer("The other way.")
+    return _lines(folder / "pi.jsonl", lines.lines)
+
+
 def _swe(folder: Path) -> Path:
     return _lines(folder / "swe.traj", [TRAJECTORY])
 
@@ -146,6 +165,7 @@ MADE: Mapping[str, Callable[[Path], Path]] = {
     "canonical": _canonical,
     "lowwater": _own,
     "hermes": _hermes,
+    "pi": _pi,
     "opencode-database": lambda folder: as_database(conversation(), folder),
     "opencode-exports": lambda folder: as_exports(conversation(), folder),
     "opencode-files": lambda folder: as_files(conversation(), folder),

@@ -98,6 +98,18 @@ def test_a_session_is_read_with_its_counts_and_errors(read):
     assert result.is_error
 
 
+def test_a_line_that_cannot_be_read_loses_nothing_before_it(read):
+    lines = Lines()
+    lines.user("look")
+    lines.answer("seen")
+    lost = lines.user("and then?")
+    lines.answer("then this")
+    at = next(at for at, line in enumerate(lines.lines) if line["id"] == lost)
+    lines.lines[at] = {"type": "message", "id": 7}
+    (session,) = read(lines)
+    assert [each.message.text for each in session.messages] == ["look", "seen", "then this"]
+
+
 def test_a_branch_that_was_left_is_a_fork(read):
     lines = Lines()
     first = lines.user("look")

@@ -78,6 +78,41 @@ def test_summaries_are_written_on_the_key_of_the_sessions_own_provider(
     assert tuple(getattr(each, "model", "") for each in found) == asked
 
 
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        (
+            {"ANTHROPIC_API_KEY": "sk-ant-oat01-abcdef"},
+            "ANTHROPIC_API_KEY holds a login, which is not charged",
+        ),
+        (
+            {"ANTHROPIC_API_KEY": "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhIn0.c2ln"},
+            "ANTHROPIC_API_KEY holds a login",
+        ),
+        (
+            {"ANTHROPIC_API_KEY": "sk-of-a-proxy", "ANTHROPIC_BASE_URL": "https://proxy.example"},
+            "ANTHROPIC_BASE_URL sends calls elsewhere",
+        ),
+        (
+            {"ANTHROPIC_API_KEY": "sk-a", "ANTHROPIC_BASE_URL": "https://evil-anthropic.com"},
+            "ANTHROPIC_BASE_URL sends calls elsewhere",
+        ),
+        ({"ANTHROPIC_API_KEY": "sk-a", "ANTHROPIC_BASE_URL": "https://api.anthropic.com/"}, ""),
+    ],
+    ids=["a login", "a web token", "a proxy's key", "a host that looks like it", "its own URL"],
+)
+def test_neither_a_login_is_charged_nor_is_a_key_sent_where_it_does_not_belong(
+    environment: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("lowwater.session.dependencies._DOUBTED", set())
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    found = internals(Lowwater(model="claude-opus-4-5").session()).dependencies.summarizers
+    assert bool(found) is not bool(said)
+    told = [record.message for record in caplog.records if "summaries are extracted" in record.message]
+    assert [message.startswith(said) for message in told] == [True] * bool(said)
+
+
 def test_a_switch_to_another_provider_or_url_sends_nothing_to_the_first_ones_summarizer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -17,7 +17,7 @@ from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.settings import OutputSettings, Settings
-from lowwater.testing.fakes import AsyncScriptedSummarizer, RecordingSink, ScriptedSummarizer
+from lowwater.testing.fakes import AsyncScriptedSummarizer, RecordingSink, ScriptedClock, ScriptedSummarizer
 from tests.generated import generate_session
 
 MODEL = "claude-haiku-4-5"
@@ -32,13 +32,16 @@ def told(request: SummaryRequest) -> Written:
     return Written(text=text, by="model", model=MODEL, usage=Usage(cache_read=1_000, output=100))
 
 
-def open_session(summarizer: Any = (), sink: RecordingSink | None = None) -> Session:
+def open_session(
+    summarizer: Any = (), sink: RecordingSink | None = None, clock: ScriptedClock | None = None
+) -> Session:
     """A session that does not fit its window, so that a summary is worth preparing."""
     session = Lowwater(
         model=MODEL,
         policy="never",
         summarizer=summarizer,
         sinks=[sink] if sink else [],
+        clock=clock,
         settings=Settings(output=OutputSettings(quiet=True)),
         deadline=30.0,
     ).session()
@@ -143,11 +146,12 @@ def test_awaited_it_leaves_the_loop_free_and_the_turn_after_it_asks_nobody() -> 
     assert len(summarizer.requests) == 1
 
 
-def test_one_that_is_cancelled_prefetches_nothing_and_the_next_one_can() -> None:
+def test_one_that_is_cancelled_prefetches_nothing_and_the_next_one_waits_as_after_a_failure() -> None:
     async def run() -> None:
         gate = asyncio.Event()
         summarizer = AsyncScriptedSummarizer(told, gate=gate)
-        session = open_session(summarizer)
+        clock = ScriptedClock()
+        session = open_session(summarizer, clock=clock)
         prefetching = asyncio.create_task(session.aprefetch_summary())
         await started(summarizer)
         prefetching.cancel()
@@ -155,6 +159,9 @@ def test_one_that_is_cancelled_prefetches_nothing_and_the_next_one_can() -> None
             await prefetching
         assert not summarizer.requests
         gate.set()
+        assert not await session.aprefetch_summary(), "it may be billed, so it is not asked again and again"
+        assert internals(session).shared.state.totals.summary_cost is None, "what it cost is not known"
+        clock.advance(61)
         assert await session.aprefetch_summary()
         assert len(summarizer.requests) == 1
 

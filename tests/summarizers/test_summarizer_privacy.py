@@ -6,12 +6,15 @@ import json
 import pytest
 from msgspec.structs import replace
 
+from lowwater import Lowwater, Settings
 from lowwater.core.messages import Message, Text
 from lowwater.core.summary.request import CachedPrefix, SummaryRequest, Written
 from lowwater.core.tokens.estimate import CharacterTokenizer
 from lowwater.summarizers.endpoint import endpoint_for
 from lowwater.summarizers.model import AsyncModelSummarizer, ModelSummarizer
+from lowwater.session.internals import internals
 from lowwater.summarizers.requests import cached_prefix_body, transcript_body
+from lowwater.testing.fakes import ScriptedClock, ScriptedSummarizer, write
 from tests.summarizers.conftest import MODELS, RudeServer, body_of, http, raws_of, request_of
 
 KEY = "sk-" + "ant-api03-a8F3kD92mNb4Qz71XyW5"
@@ -74,3 +77,65 @@ def _written(asked: SummaryRequest, url: str, colour: str) -> Written:
         return ModelSummarizer(model=model, base_url=url, format="anthropic", api_key="k").summarize(asked)
     summarizer = AsyncModelSummarizer(model=model, base_url=url, format="anthropic", api_key="k")
     return asyncio.run(summarizer.summarize(asked))
+
+
+class Rider(ScriptedSummarizer):
+    """A summarizer of one's own that says which model it asks, and not where."""
+
+    model = "claude-opus-4-5"
+
+
+class AtHome(Rider):
+    """One that asks the session's own provider."""
+
+    def reaches(self, base_url: str) -> bool:
+        return base_url == ""
+
+
+@pytest.mark.parametrize("redact", [True, False])
+@pytest.mark.parametrize("kind", [Rider, AtHome])
+def test_the_request_sent_last_goes_to_others_than_its_provider_without_secrets(
+    kind: type[Rider], redact: bool
+) -> None:
+    rider = kind(write("no"))
+    settings = Settings(max_view_tokens=32_000, privacy={"redact": redact})
+    session = Lowwater(
+        model=rider.model, summarizer=rider, settings=settings, clock=ScriptedClock(), store="memory:"
+    ).session()
+    messages = []
+    for number in range(40):
+        messages.append({"role": "user", "content": f"step {number}: {KEY} {'look into it ' * 120}"})
+        messages.append({"role": "assistant", "content": f"found {number}: {'it is so ' * 120}"})
+    session.prepare([*messages[:60], {"role": "user", "content": "next"}])
+    usage = internals(session).expected_usage
+    session.record(
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "text", "text": "done"}],
+            "usage": {
+                "input_tokens": 5,
+                "cache_creation_input_tokens": usage.prompt - 5,
+                "cache_read_input_tokens": 0,
+                "output_tokens": 2,
+            },
+        }
+    )
+    since = [{"role": "user", "content": "next"}, {"role": "assistant", "content": "done"}]
+    told = {"role": "user", "content": f"the other key is {KEY}"}
+    session.prepare([*messages[:60], *since, *messages[60:], told])
+    riding = [each.cached_prefix for each in rider.requests if each.cached_prefix is not None]
+    assert riding, "the cache is warm, so extending the last request is cheapest"
+    sees = kind is AtHome or not redact
+    for prefix in riding:
+        assert (KEY.encode() in prefix.body) is sees
+        assert any(KEY in message.text for message in prefix.since) is sees
+        assert not any(message.wire and KEY.encode() in message.wire.raw for message in prefix.since) or sees
+
+
+def test_a_model_at_another_url_is_not_the_sessions_provider() -> None:
+    elsewhere = ModelSummarizer(model=MODELS["anthropic"], base_url="https://router.example/v1", api_key="k")
+    assert elsewhere.reaches("https://router.example/anthropic")
+    assert not elsewhere.reaches("")
+    assert not elsewhere.reaches("https://router.example:8443/v1")
+    assert ModelSummarizer(model=MODELS["anthropic"], api_key="k").reaches("")

@@ -15,19 +15,16 @@ from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.errors import LowwaterError, SummaryFailed
 from lowwater.gateway.options import ANTHROPIC, OPENAI, GatewayOptions
 from lowwater.gateway.shadow import LAST_PROMPT, ShadowSummarizer
-from lowwater.gateway.tenants import CONSENT, credential_of
+from lowwater.gateway.tenants import CONSENT, credentials_of
 from lowwater.gateway.upstream import url_of
 from lowwater.protocols import AsyncSummarizer, Summarizer
-from lowwater.session.factories import counter_for, installed_writer
+from lowwater.session.factories import counter_for, installed_writer, is_login
 from lowwater.session.internals import internals
 from lowwater.session.session import Session
 from lowwater.summarizers.model import AsyncModelSummarizer
 
 _AGREED = frozenset({"on", "yes", "true", "1"})
-_LOGINS = ("sk-ant-oat", "gho_", "ghu_", "tid=")
-"""What tokens of logins begin with: Anthropic's OAuth, GitHub's."""
 _OAUTH_BETA = "oauth-"
-_DOTS_IN_JWT = 2
 _CREDENTIAL: "ContextVar[Credential | None]" = ContextVar("credential", default=None)
 """The credential of the client whose request is open."""
 
@@ -67,10 +64,11 @@ def is_api_key(headers: Mapping[str, str]) -> bool:
 
     Logins send OAuth tokens, which Anthropic marks by a prefix and a beta, or signed JSON Web Tokens.
     """
-    credential = credential_of(headers)
-    if not credential or "chatgpt-account-id" in headers or _OAUTH_BETA in headers.get("anthropic-beta", ""):
+    credentials = credentials_of(headers)
+    if not credentials or "chatgpt-account-id" in headers or _OAUTH_BETA in headers.get("anthropic-beta", ""):
         return False
-    return not (credential.startswith(_LOGINS) or credential.count(".") == _DOTS_IN_JWT)
+    # Of several, the gateway cannot know which one the provider bills.
+    return not any(map(is_login, credentials))
 
 
 class Credential(Struct, frozen=True, kw_only=True):
@@ -98,6 +96,10 @@ class BorrowedCredentials:
 
     def __init__(self, model: str) -> None:
         self.model = model
+
+    def reaches(self, _base_url: str) -> bool:
+        """Return True: it asks the provider to which the open request goes."""
+        return True
 
     async def summarize(self, request: SummaryRequest, /) -> Written:
         """Return what the model wrote; raise SummaryFailed if no request is open, too."""

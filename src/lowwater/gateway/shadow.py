@@ -44,6 +44,10 @@ class ShadowSummarizer:
         self._tokenizer = counter_for(model)
         self._scale = rules_for(model).scale
 
+    def reaches(self, _base_url: str) -> bool:
+        """Return True: it stands in for a model of the session's own provider, and sends nothing."""
+        return True
+
     async def summarize(self, request: SummaryRequest, /) -> Written:
         """Return the extract; no model is asked."""
         return await asyncio.to_thread(self._written, request, LAST_PROMPT.get())

@@ -36,7 +36,7 @@ def tenant_of(
     """
     if fixed:
         return fixed
-    credentials = _credentials(headers)
+    credentials = credentials_of(headers)
     if not credentials:
         return NOBODY
     identities = "\0\0".join((trusts_tokens and _account_in(each)) or each for each in credentials)
@@ -45,10 +45,10 @@ def tenant_of(
 
 def credential_of(headers: Mapping[str, str]) -> str:
     """Return the key or token of a request; empty if it has none."""
-    return next(iter(_credentials(headers)), "")
+    return next(iter(credentials_of(headers)), "")
 
 
-def _credentials(headers: Mapping[str, str]) -> list[str]:
+def credentials_of(headers: Mapping[str, str]) -> list[str]:
     """Return all keys and tokens of a request, each once: many clients send one key in two headers."""
     found = (
         _authorization_in(headers.get("authorization", "")),

@@ -117,7 +117,9 @@ class _Tree:
             self._started_at = seconds(line.timestamp)
             return
         # Files of version 1 have neither ids nor branches.
-        if line.id and line.parentId != (self._last or None):
+        # A parent that is not known was on a line that could not be read: the branch goes on.
+        is_known = not line.parentId or line.parentId in self._lengths
+        if line.id and line.parentId != (self._last or None) and is_known:
             self._session.rewind(self._lengths.get(line.parentId or "", 0))
         self._take(line, where)
         if line.id:

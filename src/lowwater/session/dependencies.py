@@ -174,15 +174,15 @@ class Dependencies(Struct, frozen=True, kw_only=True):
             _DOUBTED.add(model)
             _log.warning("%s", sentence)
 
-    def note_missing_key(self, variable: str) -> None:
-        """Log, once in a process, that summaries are extracted because no key is set; nothing for other providers."""
+    def note_no_summarizer(self, variable: str, why: str) -> None:
+        """Log, once in a process, that summaries are extracted because no key may be used; nothing for other providers."""
         if not variable or self.quiet or variable in _DOUBTED:
             return
         _DOUBTED.add(variable)
         _log.warning(
-            "%s is not set: summaries are extracted from the transcript instead of written by a model, which costs no call and "
+            "%s: summaries are extracted from the transcript instead of written by a model, which costs no call and "
             "keeps about one in a hundred fewer of the names that are used later in view; summarizer=() says that this is meant",
-            variable,
+            why,
         )
 
     def blocking(self) -> tuple[Summarizer, ...]:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
@@ -28,6 +29,13 @@ FORGETFUL = "memory:"
 
 _KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 """The environment variable with each provider's key."""
+
+_URLS = {"anthropic": ("ANTHROPIC_BASE_URL", ".anthropic.com"), "openai": ("OPENAI_BASE_URL", ".openai.com")}
+"""The environment variable with which a provider's SDK is sent elsewhere, and how the provider's own hosts end."""
+
+_LOGINS = ("sk-ant-oat", "gho_", "ghu_", "ghp_", "github_pat_", "tid=")
+"""What tokens of logins begin with: Anthropic's OAuth, GitHub's."""
+_DOTS_IN_JWT = 2
 
 Writer = Summarizer | AsyncSummarizer | str
 """A summarizer, the name of a model to ask at its provider's own URL, or the name of an installed summarizer."""
@@ -112,11 +120,32 @@ def own_summarizers(model: str, base_url: str) -> tuple[Summarizer | AsyncSummar
 
     The model itself can read its cached prefix; the provider's cheaper one competes with it.
     """
-    if base_url or not os.environ.get(key_variable(model), ""):
+    if base_url or why_no_own_summarizers(model):
         return ()
     registry = load_registry()
     cheaper = registry.cheaper(registry.find(model))
     return tuple(_writer(name) for name in (model, *([cheaper.name] if cheaper else [])))
+
+
+def why_no_own_summarizers(model: str) -> str:
+    """Return why no model may be asked for summaries by itself, in the words of the environment; empty if one may.
+
+    A login is not charged, and a key that goes with another URL is not sent to the provider's own.
+    """
+    provider = load_registry().find(model).provider
+    variable, (url, own) = _KEYS.get(provider, ""), _URLS.get(provider, ("", ""))
+    key = os.environ.get(variable, "").strip() if variable else ""
+    if not key:
+        return f"{variable} is not set" if variable else "there is no key for it"
+    if is_login(key):
+        return f"{variable} holds a login, which is not charged for them"
+    host = urlsplit(os.environ.get(url, "").strip()).hostname or ""
+    return "" if not host or f".{host}".endswith(own) else f"{url} sends calls elsewhere"
+
+
+def is_login(credential: str) -> bool:
+    """Return whether a credential is the token of a subscription's login rather than an API key: an OAuth or a JSON Web Token."""
+    return credential.startswith(_LOGINS) or credential.count(".") == _DOTS_IN_JWT
 
 
 def key_variable(model: str) -> str:

@@ -26,6 +26,7 @@ from lowwater.session.factories import (
     own_summarizers,
     resolve_store,
     summarizers_for,
+    why_no_own_summarizers,
 )
 from lowwater.session.internals import internals
 from lowwater.session.plugins import mechanisms_of, policy_of
@@ -127,7 +128,7 @@ class Lowwater:
         for route in routes:
             self._dependencies.doubt(route.model, base_url=route.base_url)
         if is_automatic and not summarizers and not base_url:
-            self._dependencies.note_missing_key(key_variable(model))
+            self._dependencies.note_no_summarizer(key_variable(model), why_no_own_summarizers(model))
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
 

@@ -32,7 +32,7 @@ from lowwater.core.turns.effects import (
 )
 from lowwater.core.turns.state import Acted, Setup, State, is_prefetched
 from lowwater.core.turns.turn import Prepared
-from lowwater.errors import StaleLedger, SummaryFailed
+from lowwater.errors import LowwaterError, StaleLedger, SummaryFailed
 from lowwater.observe.sinks import run_memory_hooks, send_event, send_warnings
 from lowwater.protocols import AsyncSummarizer, Clock, Summarizer
 from lowwater.session.dependencies import Dependencies, is_async
@@ -70,7 +70,8 @@ class Driver:
     """Drives one turn; `deadline` is how many seconds it may wait for summarizers and hooks, all together.
 
     `cached_prefix(ledger, upto)` returns the request that a summary can be asked for by extending it: the one sent last for
-    `upto=0`, else one that ends after the first `upto` items of the view. `announce(ledger, seconds)` is called before each
+    `upto=0`, else one that ends after the first `upto` items of the view. `base_url` is where the session's calls go: a summarizer
+    that goes anywhere else, or does not say, gets that request without secrets. `announce(ledger, seconds)` is called before each
     compaction, with the seconds that are left for it.
     """
 
@@ -80,12 +81,16 @@ class Driver:
         deadline: float,
         clock: Clock,
         cached_prefix: Callable[[Ledger | None, int], CachedPrefix | None] = lambda _, __: None,
+        base_url: str = "",
         announce: Callable[[Ledger, float], None] = lambda _, __: None,
     ) -> None:
         self._cached_prefix = cached_prefix
+        self._base_url = base_url
         self._announce = announce
         self._left = deadline
         self._clock = clock
+        self.has_asked = False
+        """Whether a summarizer was asked."""
 
     def drive(self, turn: Steps[R], summarizers: Sequence[Summarizer]) -> R:
         """Run a turn to its end."""
@@ -93,7 +98,9 @@ class Driver:
         while isinstance(reached, Summarize):
             with self._on_the_clock():
                 summarizer, seconds = summarizers[reached.rung], reached.share * self._left
-                outcome = ask_summarizer(summarizer, self._request(reached), seconds)
+                request = self._request(reached, summarizer)
+                self.has_asked = True
+                outcome = ask_summarizer(summarizer, request, seconds)
             reached = self._run_on(turn, self._with_time(outcome))
         return reached.result
 
@@ -105,7 +112,8 @@ class Driver:
         while isinstance(reached, Summarize):
             with self._on_the_clock():
                 summarizer, seconds = summarizers[reached.rung], reached.share * self._left
-                request = await asyncio.to_thread(self._request, reached)
+                request = await asyncio.to_thread(self._request, reached, summarizer)
+                self.has_asked = True
                 outcome = await aask_summarizer(summarizer, request, seconds)
             reached = await asyncio.to_thread(self._run_on, turn, self._with_time(outcome))
         return reached.result
@@ -122,14 +130,18 @@ class Driver:
             return _Finished(done.value)
         return effect
 
-    def _request(self, effect: Summarize) -> SummaryRequest:
+    def _request(self, effect: Summarize, summarizer: Summarizer | AsyncSummarizer) -> SummaryRequest:
         """Return the request as its summarizer gets it: without secrets, and with the cached prefix if it extends that."""
-        from lowwater.core.summary.sanitize import shown_to_others  # noqa: PLC0415 - loaded with the first summary
+        from lowwater.core.summary.sanitize import prefix_for_others, shown_to_others  # noqa: PLC0415 - loaded with the first summary
 
         request = shown_to_others(effect.request)
         if not effect.extends_last_request and not effect.upto:
             return request
-        return replace(request, cached_prefix=self._cached_prefix(effect.ledger, effect.upto))
+        prefix = self._cached_prefix(effect.ledger, effect.upto)
+        reaches = getattr(summarizer, "reaches", None)
+        if prefix is not None and request.redact and not (reaches and reaches(self._base_url)):
+            prefix = prefix_for_others(prefix)
+        return replace(request, cached_prefix=prefix)
 
     @contextmanager
     def _on_the_clock(self) -> Iterator[None]:
@@ -424,6 +436,7 @@ class TurnRunner:
             deadline=self._dependencies.deadline,
             clock=self._dependencies.clock,
             cached_prefix=self._cached_prefix,
+            base_url=self._shared.state.route.base_url,
             announce=self._announce,
         )
 
@@ -499,12 +512,21 @@ class IdleWork:
         return is_prefetched(self._shared.state)
 
     async def aprefetch_summary(self) -> bool:
-        """Do the same without blocking the event loop; if it is cancelled, nothing is kept."""
+        """Do the same without blocking the event loop.
+
+        If it is cancelled, there is no summary, and one that was asked for counts as failed: it may be billed all the same.
+        """
         import asyncio  # noqa: PLC0415 - those who await have it loaded
 
         with self._if_free() as is_free:
             if is_free:
-                outcome = await self._driver().adrive(self._steps(), self._dependencies.summarizers)
+                driver = self._driver()
+                try:
+                    outcome = await driver.adrive(self._steps(), self._dependencies.summarizers)
+                except asyncio.CancelledError:
+                    if driver.has_asked:
+                        await asyncio.to_thread(self._settle_cancelled)
+                    raise
                 await asyncio.to_thread(self._settle, outcome)
         return is_prefetched(self._shared.state)
 
@@ -533,11 +555,21 @@ class IdleWork:
 
             self._shared.change(lambda state: settle(state, outcome))
 
+    def _settle_cancelled(self) -> None:
+        from lowwater.core.turns.prefetch import PrefetchOutcome  # noqa: PLC0415 - loaded by the one that was cancelled
+
+        at = self._dependencies.clock.now()
+        try:
+            self._settle(PrefetchOutcome(at=at, prefetched_summary=None, cost=None, failed_at=at, low=None))
+        except LowwaterError as error:
+            _log.warning("%s: a cancelled summary is not recorded: %s", self._shared.repository.name, error)
+
     def _driver(self) -> Driver:
         return Driver(
             deadline=self._dependencies.deadline,
             clock=self._dependencies.clock,
             cached_prefix=self._cached_prefix,
+            base_url=self._shared.state.route.base_url,
         )
 
 

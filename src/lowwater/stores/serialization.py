@@ -270,8 +270,8 @@ _SHRUNK = b"\xc1"
 _LENGTHS = struct.Struct("<III")
 """The lengths of what comes before the bytes cut out, of these themselves, and of what comes after them."""
 _PREFIX = len(_SHRUNK) + _LENGTHS.size
-_SHORTEST = 1_024
-"""Bytes below which cutting them out saves little."""
+_SHORTEST = 256
+"""Bytes below which cutting them out saves little; a short message of a tool loop has some five hundred."""
 _MOST_RATIO = 1_032
 """How many bytes deflate makes of one at most."""
 _DICTIONARY = 32 * 1024

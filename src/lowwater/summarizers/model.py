@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar
+from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
@@ -50,6 +51,7 @@ class _ModelEndpoint(Generic[Client]):
         self._endpoint = endpoint_for(
             model, base_url=base_url, api_key=api_key, format=format, headers=headers
         )
+        self._base_url = base_url
         self._timeout = timeout
         self._context_length = context_length
         self._tokenizer = tokenizer or CharacterTokenizer()
@@ -68,6 +70,10 @@ class _ModelEndpoint(Generic[Client]):
     def compacts(self) -> bool:
         """Whether a provider with this format can compact by itself; the registry knows which models can."""
         return self._endpoint.format == "anthropic"
+
+    def reaches(self, base_url: str) -> bool:
+        """Return whether it asks the provider that calls to `base_url` go to, which has seen the session's requests already."""
+        return urlsplit(base_url).netloc == urlsplit(self._base_url).netloc
 
     def _until(self, request: SummaryRequest) -> float:
         seconds = self._timeout if request.within is None else min(self._timeout, request.within)

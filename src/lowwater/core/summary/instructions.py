@@ -65,7 +65,8 @@ def _forms(*patterns: str) -> tuple[re.Pattern[str], ...]:
 
 
 _DEBRIS = re.compile(
-    r"\\n|^\W+$|^[\w./-]+:\d+|^[A-Z_]+=|\b[0-9a-f]{12,}\b|^(?:error|warning|fatal|fail)\b", re.IGNORECASE
+    r"\\n|^\W+$|^[\w./-]+:\d+|^[A-Z_]+=|\b[0-9a-f]{12,}\b|^(?:error|warning|fatal|fail)\b|^[\w.]*(?:error|exception|warning):",
+    re.IGNORECASE,
 )
 _PASSING = _compiled(
     r"""(?: (?:\b(?:not|dont|only|leave|keep|no)|n't)\b .{0,60}"""

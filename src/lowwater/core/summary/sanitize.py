@@ -6,8 +6,8 @@ from collections.abc import Container, Iterable
 from msgspec.structs import replace
 
 from lowwater.core.messages import Message
-from lowwater.core.secrets.redaction import conceal, conceal_parts
-from lowwater.core.summary.request import SummaryRequest
+from lowwater.core.secrets.redaction import conceal, conceal_json, conceal_message, conceal_parts
+from lowwater.core.summary.request import CachedPrefix, SummaryRequest
 
 NO_SUCH_MESSAGE = "[no such message]"
 """What replaces a handle of a message that the summary does not cover."""
@@ -36,6 +36,14 @@ def shown_to_others(request: SummaryRequest) -> SummaryRequest:
 
 def _without_bytes(message: Message) -> Message:
     return Message(role=message.role, parts=message.parts, name=message.name)
+
+
+def prefix_for_others(prefix: CachedPrefix) -> CachedPrefix:
+    """Return the request sent last as anybody but its own provider may see it: without secrets, and the same if it has none."""
+    text = prefix.body.decode("utf-8", "surrogateescape")
+    safe = conceal_json(text)
+    body = prefix.body if safe == text else safe.encode("utf-8", "surrogateescape")
+    return replace(prefix, body=body, since=tuple(map(conceal_message, prefix.since)))
 
 
 def concealed(request: SummaryRequest) -> SummaryRequest:

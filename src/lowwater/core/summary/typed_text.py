@@ -12,7 +12,7 @@ from lowwater.core.messages import Message, Text
 from lowwater.core.summary.activity import is_notice, plain_text
 from lowwater.core.summary.text import flat, sentences
 
-_READ = 10_000
+MOST_CHARACTERS = 10_000
 """Characters of a message that are read; what comes later was hardly typed."""
 
 
@@ -45,7 +45,7 @@ def typed_sentences(words: str) -> Iterator[str]:
 
     Each is as it was typed, but what it quotes counts as a name: `judged_form` says what is left to judge.
     """
-    words = _PRIVATE_USE.sub("", words[:_READ])
+    words = _BLANK.sub(lambda found: found[0][:_MOST_BLANK], _PRIVATE_USE.sub("", words[:MOST_CHARACTERS]))
     masked: list[str] = []
 
     def mask(found: re.Match[str]) -> str:
@@ -68,6 +68,9 @@ def judged_form(sentence: str) -> str:
 
 
 _FIRST_MASK, _MOST_MASKED = 0xE000, 6_400
+_MOST_BLANK = 40
+_BLANK = re.compile(r"\s{40,}")
+"""Blank text as long as nobody types it is cut off: patterns that begin with blanks would take long."""
 _PRIVATE_USE = re.compile("[\ue000-\uf8ff]")
 """Each stands for a quotation while the text around it is cut into sentences."""
 _QUOTED = re.compile(
@@ -131,8 +134,10 @@ _COMMAND_TAG = re.compile(r"\s*<command-(?:name|message)>", re.IGNORECASE)
 """How Claude Code records a slash command; the prompt that it stands for is the next text."""
 _COMMAND_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL | re.IGNORECASE)
 _TOOL_OUTPUT = re.compile(
-    r"\s*(?:\[\w+(?: for [^\]]*)?\] Result:|(?:OBSERVATION|Observation|New Terminal Output|Current Terminal (?:State|Screen)"
-    r"|Tool (?:output|result)|Execution result|Command output|Output of)\b[^\n]*:|\[Tool|Result of calling)"
+    r"\s*(?:\[\w+(?: for [^\]]*)?\] Result:|(?:observation|new terminal output|current terminal (?:state|screen)|output of"
+    r"|(?:tool|function|command|execution|shell|code|bash)(?: call)?(?: execution)? (?:output|results?|response)|results? of (?:the )?(?:tool|function|command|execution)"
+    r")\b[^\n]*:|\[Tool|results? of calling)",
+    re.IGNORECASE,
 )
 """How agents that have no tool messages write down what a tool returned; the texts behind it may be part of that."""
 
@@ -182,18 +187,35 @@ _BRIEF = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 """What an agent says when it hands work to another."""
+_SUMMARY = re.compile(
+    r"""\A\W{0,40}(?:
+      (?:(?:previous|earlier|prior|automatic|system)\W+){0,2}(?:context|conversation|session|history|chat|turns|messages)\W+(?:[\w-]+\W+){0,3}(?:summary|compaction|compacted|condensed|truncated)\b
+    | (?:note\W+)?(?:(?:here\ is|here's|this\ is|the\ following\ is|below\ is)\W+)?(?:an?\ |the\ )?(?:(?:brief|short|structured|running|previous|earlier|detailed|rolling|condensed|compact|conversation|session|context|chat)\ ){0,2}summary\b(?:\ so\ far|[^\n]{0,60}\b(?:conversation|session|history|context|turns|messages|work|thread)\b)
+    | [^\n]{0,300}\b(?:was|were|been|is|are)\ (?:\w+ly\ )?(?:compacted|summari[sz]ed|condensed|truncated|compressed)\b
+    | [^\n]{0,200}\b(?:produced\ a\ summary|context\ (?:limit|window)\ was\b)
+    | (?:relevant|recalled|retrieved|stored|user|long-term)?\ ?memor(?:y|ies)\b[^\n]{0,60}:
+    )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""How messages begin in which a client's own compaction, or its memory, puts a model's words."""
 _COMMAND_NAME = re.compile(r"\A\s*/[\w:-]+\s")
 _ARGUMENTS = re.compile(r"^ARGUMENTS:", re.MULTILINE)
 """What follows it in the prompt of a slash command are the words that the user gave to the command."""
 
 _DOCUMENT = r"""(?:readme|changelog|contributing|guide(?:lines?)?|handbook|manual|docs?|documentation|page|article|post|thread|wiki|policy|spec(?:ification)?|rfc|file|config
     |mail|e-?mail|letter|message|comment|review|feedback|ticket|issue|report|transcript|logs?|output|diff|patch|prompt|template|snippet|excerpt|text|reply|answer|response|note)"""
-_SAYS = r"(?:says?|said|wrote|writes|reads|replied|answered|asked|told\ (?:me|us)|wants|schrieb|sagt|écrit|dit|escribió|dice|scritto|schreef|napisał\w?|написал\w?|skrev|yazdı)"
+_SHOWN = r"""(?:contents?|results?|documents?|passages?|paragraphs?|articles?|essay|contract|stack\ ?trace|traceback|clipboard|context|descriptions?|errors?|exception|story|data
+    |(?:web)?site)"""
+"""What is a document only where it is shown."""
+_SAYS = r"(?:says?|said|wrote|writes|reads|replied|answered|asked|commented|posted|reported|told\ (?:me|us)|wants|schrieb|sagt|écrit|dit|escribió|dice|scritto|schreef|napisał\w?|написал\w?|skrev|yazdı)"
+_WORKS_ON_TEXT = r"""(?:translate|summari[sz]e|sum\ up|proof-?read|rephrase|paraphrase|reword|shorten|simplify|classify|critique|transcribe|tl;?dr|(?:fix|correct|check|improve)\ (?:the\ |my\ )?(?:typos?|grammar|spelling|wording)
+    |(?:review|check|read|rewrite|edit|explain|analy[sz]e|interpret|evaluate|grade|improve|answer|reply\ to|respond\ to|extract)(?=\ (?:this|these|the\ following|the\ (?:\w+\ ){1,3}below)\b))"""
+"""What one asks for with a text in view that stands below."""
 _INTRODUCES = re.compile(
     r"""^[ \t]*(?:
       (?!(?:for|when|while|rules?|regarding|about|your|(?:some|a\ few|the|my|new|more|here\ are\ (?:the|some|my|a\ few))\ (?:ground\ |house\ )?rules?\ (?:for|in|while|when|about))\b).{0,160}\b"""
     + _DOCUMENT
-    + r"""\b[^.!?:\n]{0,80}:[ \t]*$
+    + r"""\b(?:[^.!?:\n]|[.:?](?=\S)){0,160}:[ \t]*$
     | (?:from|in|according\ to|per|as\ per|out\ of)\ (?:the|our|their|his|her|this|that|my)\ [^.!?:\n]{0,40}\b"""
     + _DOCUMENT
     + r"""\b[^.!?:\n]{0,40}:
@@ -201,6 +223,16 @@ _INTRODUCES = re.compile(
     + _SAYS
     + r"""\b[^.!?:\n]{0,60}:
     | .{0,160}\bfrom\ [\w.\ -]{2,40}:[ \t]*$
+    | (?!\ *(?:i|we)\b).{0,160}\b(?:says?|said|wrote|writes|reads|prints?|printed|returns?|returned|shows?|showed|outputs?|gives?(?:\ me)?|gave(?:\ me)?|(?:commented|posted|reported|replied)(?:\ [^.!?:\n]{1,40})?)[ \t]*$
+    | (?:.{0,60}[,.]\ )?(?:(?:please|pls|can\ you|could\ you|would\ you|now|and|ok(?:ay)?|hi|hey|hello)[,!]?\ ){0,3}"""
+    + _WORKS_ON_TEXT
+    + r"""\b(?:[^.!?:\n]{0,120}:|(?=[^\n]*\b(?:this|these|following|below)\b)[^\n]{0,200}$)
+    | .{0,60}\b(?:what\ do\ you\ (?:think|make)\ of|what\ does)\ (?:this|that|these|it|the)\b[^\n]{0,60}$
+    | (?:.{0,40}[,.]\ )?(?:so\ )?(?:here(?:'s|\ is|\ are)|this\ is|i\ (?:found|got|get|see|have|received)|.{0,60}\bthe\ following)\ (?:this|that|these|what|(?:the\ )?(?:full\ |whole\ )?(?:"""
+    + _DOCUMENT
+    + "|"
+    + _SHOWN
+    + r"""))\b(?!.{0,20}\b(?:i|we|you|to)\ (?:want|need|expect|must|should|do)\b)(?:[^.!?:\n]|[.:?](?=\S)){0,160}:?[ \t]*$
     )""",
     re.VERBOSE | re.IGNORECASE | re.MULTILINE,
 )
@@ -210,7 +242,10 @@ _BEGINS_PASTE = re.compile(
       (?:the\ |full\ |file\ )*contents?\ of\ .{1,300}:\s*(?:$|\S)
     | [^\s:]*[\w-]+\.(?:md|mdx|txt|rst|toml|ya?ml|json|py|ts|tsx|js|go|rs|java|cfg|ini|mdc|html?)\b[^.!?\n]{0,30}:?[ \t]*$
     | (?:file(?:name)?|document|attachment|source|path|title|subject|from|sent|von|gesendet|betreff|de|objet|asunto|onderwerp|temat|тема)\s*:\s.*$
-    | \[(?:file|attachment|attached|document)\b.*
+    | \[(?:file|attachment|attached|document)\b.* | here\ are\ (?:some|the)\ read[ -]only\ files\b.*
+    | (?:(?:web\ )?search|query|retrieval|retrieved)?\ ?(?:results?|documents?|context|passages?|articles?)(?:\ (?:for|of|from|information)\b.*)?:\s*.*$
+    | (?:issue|ticket|bug|pr|pull\ request|merge\ request)\ (?:\#?\d+\b|(?:description|body|title|text)\b).*$
+    | Traceback\ \(most\ recent\ call\ last\).* | use\ (?:only\ )?the\ following\ (?!\w*\ ?(?:rules?|convention|style|format|approach|steps?|commands?|tools?|names?|workflow)).*$
     | [-=*_~]{3,}.*$ | BEGIN\ .{1,40}$
     | .{0,40}(?:forwarded|original)\ message.{0,40}$ | (?:fwd?|wg|tr|rv|doorst)\s*:.*$
     | (?:user|human|assistant|ai|system|developer|bot|agent|customer)\s*:.*$
@@ -243,6 +278,8 @@ _LONG = 2_500
 
 def _without_pastes(words: str) -> str:
     """Return what is left of a text without what was pasted; its lines stay lines."""
+    if _SUMMARY.match(words):
+        return ""
     if _PROMPT.match(words):
         arguments = list(_ARGUMENTS.finditer(words))
         if not arguments:

@@ -31,7 +31,7 @@ from lowwater.core.summary.pins import (
     text_of_entry,
 )
 from lowwater.core.summary.text import flat, key_words
-from lowwater.core.summary.typed_text import is_for_subagent, typed_words
+from lowwater.core.summary.typed_text import MOST_CHARACTERS, is_for_subagent, typed_words
 from lowwater.core.turns.state import Setup, State
 from lowwater.core.view import Edited, Item, Original, Summary, is_own_block, is_pin_block, view_items
 from lowwater.errors import BadInput
@@ -45,6 +45,10 @@ _LONGEST = 2_000
 """Characters of a pin."""
 _MOST_PROPOSED = 20
 """How many proposals of the model may wait for the user's confirmation."""
+_MOST_RECOGNISED = 500
+"""How many recognised instructions are kept, the newest: several times as many as the block has room for, and all are stored with each turn."""
+_MOST_READ = 500_000
+"""Characters of user messages that one turn searches, the newest first: a whole session that arrives at once is read in a second or two."""
 _ABOUT_THE_SAME = 0.5
 """The share of an instruction's key words that a later one repeats if it replaces it; one that only touches on it leaves it in force."""
 _HANDLE = re.compile(r"\s*lw:(\d{1,15})\s*", re.IGNORECASE)
@@ -63,8 +67,13 @@ def with_instructions(state: State) -> State:
         return state
     unread: list[Item] = []
     before: Message | None = None
+    left = _MOST_READ
     for item in reversed(state.ledger.view.items):
         if not isinstance(item, Summary) and item.number <= state.instructions_read:
+            before = _said_as(item)
+            break
+        left -= _typed_size(item)
+        if left < 0:
             before = _said_as(item)
             break
         unread.append(item)
@@ -78,7 +87,27 @@ def with_instructions(state: State) -> State:
             if not nobody:
                 said += _said_in(original, item.number, before)
         before = original
-    return replace(state, pins=(*state.pins, *said), instructions_read=newest)
+    return replace(state, pins=_newest((*state.pins, *said)), instructions_read=newest)
+
+
+def _typed_size(item: Item) -> int:
+    """Return the characters of a user's message that are read; 0 for other items."""
+    if isinstance(item, Summary) or item.message.role != "user":
+        return 0
+    size = sum(len(part.text) for part in item.message.parts if isinstance(part, Text))
+    return min(size, MOST_CHARACTERS)
+
+
+def _newest(pins: tuple[Pin, ...]) -> tuple[Pin, ...]:
+    """Return the pins without the oldest recognised ones, if there are too many of these."""
+    spare = sum(pin.source == "recognised" for pin in pins) - _MOST_RECOGNISED
+    kept: list[Pin] = []
+    for pin in pins:
+        if spare > 0 and pin.source == "recognised":
+            spare -= 1
+        else:
+            kept.append(pin)
+    return tuple(kept)
 
 
 def _said_as(item: Item) -> Message:
@@ -203,6 +232,9 @@ def pin(state: State, wanted: str) -> State:
     """Return the state with a text, or the message that a handle names, in force; a proposal of the same text is confirmed."""
     # What was said before is read first: it is older, and a message that is pinned by hand must not be pinned again.
     state = with_instructions(state)
+    from lowwater.core.summary.sanitize import whole_characters  # noqa: PLC0415 - for those who pin by hand
+
+    wanted = whole_characters(wanted)
     number = _number_in(wanted)
     if number is None:
         first = next((each.number for each in state.pins if _same_text(each.text) == _same_text(wanted)), 0)
@@ -220,6 +252,9 @@ def pin(state: State, wanted: str) -> State:
 def propose(state: State, text: str) -> State:
     """Return the state with a proposal of the model, which is not in force before the user pins it."""
     state = with_instructions(state)
+    from lowwater.core.summary.sanitize import whole_characters  # noqa: PLC0415 - loaded with the first proposal
+
+    text = whole_characters(text)
     if any(_same_text(each.text) == _same_text(text) for each in known_pins(state)):
         return state
     waiting = sum(each.status == "proposed" for each in state.pins)

@@ -128,6 +128,10 @@ class ReplaySummarizer:
         self._tokenizer = counter_for(billed.name)
         self._scale = rules_for(billed.name).scale
 
+    def reaches(self, _base_url: str) -> bool:
+        """Return True: it stands in for a model of the session's own provider, and sends nothing."""
+        return True
+
     def summarize(self, request: SummaryRequest, /) -> Written:
         """Return the extractive summary."""
         shorter = replace(request, max_tokens=min(request.max_tokens, sheet_of(self.billed).summary))
