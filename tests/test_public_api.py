@@ -89,6 +89,8 @@ SESSION = {
     "history",
     "learn_context_length",
     "name",
+    "pin",
+    "pins",
     "prefetch_summary",
     "prepare",
     "recall",
@@ -97,6 +99,7 @@ SESSION = {
     "refresh",
     "rewind",
     "status",
+    "unpin",
     "use",
     "view",
 }

@@ -10,9 +10,9 @@ from lowwater import Lowwater, Settings
 from lowwater.core.messages import Message, Text
 from lowwater.core.summary.request import CachedPrefix, SummaryRequest, Written
 from lowwater.core.tokens.estimate import CharacterTokenizer
+from lowwater.session.internals import internals
 from lowwater.summarizers.endpoint import endpoint_for
 from lowwater.summarizers.model import AsyncModelSummarizer, ModelSummarizer
-from lowwater.session.internals import internals
 from lowwater.summarizers.requests import cached_prefix_body, transcript_body
 from lowwater.testing.fakes import ScriptedClock, ScriptedSummarizer, write
 from tests.summarizers.conftest import MODELS, RudeServer, body_of, http, raws_of, request_of
