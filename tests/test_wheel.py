@@ -77,7 +77,7 @@ def test_every_command_of_the_first_screen_runs(lowwater: Command, exported: Pat
     assert "rent-or-buy" in lowwater("replay", log, "--model", "anthropic-r10").stdout
     assert "claude-opus-5-5" in lowwater("models").stdout
     assert "max_view_tokens" in lowwater("config").stdout
-    assert "with hindsight" in lowwater("demo", "--fast").stdout
+    assert "untouched and with Lowwater" in lowwater("demo", "--fast").stdout
     ran = lowwater("run", "--", sys.executable, "-c", "print('the client ran')")
     assert "the client ran" in ran.stdout
     assert "compacting when it pays" in ran.stderr

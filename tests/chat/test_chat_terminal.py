@@ -74,6 +74,8 @@ def test_every_command(terminal: Terminal, home: Path) -> None:
     command("/rewind before-rewind-1", "Rewound to before-rewind-1")
     command("/recall harbour", "lw:")
     command("/recall lw:1", "look around")
+    command("/pin Never touch the harbour.", "Never touch the harbour.")
+    command("/unpin never touch", "kept by itself")
     command("/model gpt-4o-mini", "gpt-4o-mini answers · window 128K")
     command("/model nonsense", "no model is called 'nonsense'")
     command("/new", "A new session")

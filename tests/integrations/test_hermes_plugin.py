@@ -141,7 +141,7 @@ def test_the_model_recalls_what_was_compacted_and_a_person_compacts_by_hand():
     played = run("recall", Recalling())
     facts = played.facts
     assert not played.refused
-    assert facts["offered"] == ["lowwater_expand", "lowwater_search"]
+    assert facts["offered"] == ["lowwater_expand", "lowwater_pin", "lowwater_search"]
     assert FACT in facts["told"]["result"]
     assert facts["answer"] == ANSWERED
     assert facts["by_hand"]["listed"] < facts["by_hand"]["was"]

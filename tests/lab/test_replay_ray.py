@@ -149,9 +149,7 @@ def work_of_this_module(task):
 
 @pytest.mark.full
 def test_what_a_machine_of_the_cluster_lacks_is_named(address):
-    with pytest.raises(
-        BadSetting, match=r"has no \S*test_replay_ray\S*: install lowwater\[replay,ray\] there"
-    ):
+    with pytest.raises(BadSetting, match=r"has no \S*test_replay_ray\S*: install lowwater\[ray\] there"):
         list(RayEngine(address).map(work_of_this_module, tasks(1)))
 
 
