@@ -7,7 +7,7 @@ import pytest
 
 from lowwater.core.recall.recalled import anthropic_tools, openai_tools
 from lowwater.core.strict_json import write_json
-from lowwater.core.tools import EXPAND, SEARCH
+from lowwater.core.tools import EXPAND, PIN, SEARCH
 from lowwater.gateway.clients import started
 from lowwater.testing.provider import Provider, Seen
 from tests.gateway.provider_proxy import direct_to
@@ -70,7 +70,7 @@ def test_a_first_request_through_run_is_a_direct_one_with_the_recall_tools(
     sizes = f"direct {len(by_itself.raw):,} bytes and {len(tool_names(by_itself))} tools, through run {len(through.raw):,} and {len(tool_names(through))}"
     print(sizes)  # noqa: T201 - the sizes belong to the test's report
     assert len(through.raw) <= len(by_itself.raw) + _RECALL + _SLACK, sizes
-    assert tool_names(through) == tool_names(by_itself) | {SEARCH, EXPAND}
+    assert tool_names(through) == tool_names(by_itself) | {SEARCH, EXPAND, PIN}
 
 
 @pytest.mark.parametrize(
