@@ -198,4 +198,4 @@ def test_engine_and_replay_decide_alike_on_the_same_offers(names: Sequence[str])
 @pytest.mark.full
 @pytest.mark.skipif(not TRANSCRIPTS.is_dir(), reason="no recorded sessions on this machine")
 def test_engine_and_replay_decide_alike_on_recorded_sessions() -> None:
-    check(tuple(RECORDED), near=0.35, compactions=(1, 2.1))
+    check(tuple(RECORDED), near=0.35, compactions=(0.9, 2.1))
