@@ -8,6 +8,8 @@ from typing import Literal
 from msgspec import Struct
 
 ReferenceKind = Literal["path", "identifier", "error", "number", "quote"]
+ContentKind = Literal["code", "diff", "json", "log", "prose", "search", "table"]
+"""The kinds of texts that digests tell apart."""
 
 _ERROR = r"""
       [A-Za-z]\w{0,60}?(?:Error|Exception)(?:\b(?=[:(\s])|$)
@@ -154,3 +156,106 @@ def signed_lines(text: str, signs: LinePattern = ERRORS) -> Iterator[LineSpan]:
             heappop(waiting)
         else:
             heapreplace(waiting, (later, word))
+
+
+# How likely a name is to be used again
+
+
+_HEX = re.compile(r"[0-9a-f]{7,64}")
+_ID = re.compile(r"[A-Za-z]\w*[_-]\w*\d{3,}")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
+# How many of a hundred names of a shape were used more than five calls later: measured on the tuning half of the sessions
+# (bench/recall.py), rounded, with paths raised where that kept more of them.
+WORTH = {
+    "absolute": 6.0,
+    "camel": 4.0,
+    "date": 8.0,
+    "decimal": 2.0,
+    "dotted": 5.0,
+    "file": 3.0,
+    "hex": 0.8,
+    "id": 5.0,
+    "integer": 2.0,
+    "kebab": 3.5,
+    "pascal": 3.0,
+    "path": 3.3,
+    "snake": 3.5,
+    "time": 2.0,
+    "upper": 4.0,
+    "url": 7.0,
+    "uuid": 5.0,
+    "version": 0.8,
+}
+WORTH_IN: dict[tuple[ContentKind, str], float] = {
+    ("diff", "integer"): 0.6,
+    ("json", "date"): 12.0,
+    ("json", "id"): 25.0,
+    ("json", "integer"): 15.0,
+    ("json", "upper"): 10.0,
+    ("log", "absolute"): 16.0,
+    ("log", "integer"): 4.0,
+    ("log", "path"): 10.0,
+    ("prose", "absolute"): 20.0,
+    ("prose", "integer"): 1.2,
+    ("prose", "path"): 8.0,
+    ("search", "absolute"): 12.0,
+    ("search", "camel"): 1.5,
+    ("search", "integer"): 0.6,
+    ("search", "path"): 6.0,
+}
+
+
+def worth_of(name: str, *, kind: ContentKind, count: int = 1, position: float = 0.5) -> float:
+    """Return about how many of a hundred such names are used more than five calls later.
+
+    `kind` is that of the text it stands in, `count` how often it stands there, and `position` where it comes first, from 0 to 1.
+    """
+    shape = shape_of(name)
+    worth = WORTH_IN.get((kind, shape)) or WORTH[shape]
+    often: float = min(count, 12) ** 0.35
+    return worth * often * (1.2 - 0.4 * position)
+
+
+def shape_of(name: str) -> str:
+    """Return what a name looks like: `camel`, `snake`, `absolute` for a path from the root, `uuid` and so on."""
+    match reference_kind(name):
+        case "path":
+            return _path_shape(name)
+        case "number":
+            return _number_shape(name)
+        case _:
+            return _identifier_shape(name)
+
+
+def _path_shape(name: str) -> str:
+    if "/" not in name:
+        return "file"
+    if "://" in name:
+        return "url"
+    return "absolute" if name[0] in "/~" else "path"
+
+
+def _number_shape(name: str) -> str:
+    if name.isdigit():
+        return "integer"
+    if ":" in name:
+        return "time"
+    if "-" in name:
+        return "date"
+    return "version" if name[0] == "v" or name.count(".") > 1 else "decimal"
+
+
+def _identifier_shape(name: str) -> str:
+    if "." in name:
+        return "dotted"
+    if _ID.fullmatch(name):
+        return "id"
+    if _HEX.fullmatch(name):
+        return "hex"
+    if "-" in name:
+        return "uuid" if _UUID.fullmatch(name) else "kebab"
+    if name.isupper():
+        return "upper"
+    if "_" in name:
+        return "snake"
+    return "pascal" if name[0].isupper() else "camel"

@@ -221,7 +221,7 @@ MECHANISMS = (
         loses=_LOST * _USED,
         label="long arguments of old calls",
         sentence="Put digests in place of the long texts that old calls passed",
-        order=25,
+        order=15,  # before `elide`, whose digests leave out what calls still show
         shares_parts=True,
     ),
 )
