@@ -1,6 +1,6 @@
 """How much of what later turns use of a tool result is still in the view when only its placeholder is.
 
-    .venv/bin/python -m bench.recall
+    .venv/bin/python -m bench.recall [--fit]
 
 Of every recorded session, the uses (see `lowwater.lab.references`) that come more than 5 calls after a result of more than 600
 characters: is the very string in the placeholder, whose tokens are at most 16 % of the result's, frame included?
@@ -10,7 +10,9 @@ show are left out, and names that older results had too come last. Beside it sta
 which names are chosen are fitted to the sources; the column "left out" has, for each source, what is kept with chances fitted to
 all the others.
 
-The last table is the same for what calls passed to their tools (`call_arguments`).
+`--fit` prints the chances as they are in `core/references.py` instead, fitted to all sources.
+
+The last line is the same for what calls passed to their tools (`call_arguments`).
 """
 
 import sys
@@ -18,7 +20,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
-from time import perf_counter
+from time import process_time
 
 from msgspec import Struct
 
@@ -274,9 +276,9 @@ def chances_fitted_to(counted: Sequence[tuple[str, ByShape, ByShape]]) -> Iterat
 def _look(measured: Measured, late: Late, *, shown: Shown, tokenizer: Tokenizer) -> None:
     """Elide a result, and count which of its uses are left."""
     result = late.result
-    start = perf_counter()
+    start = process_time()
     text = shown(result, late.around, tokenizer)
-    measured.seconds += perf_counter() - start
+    measured.seconds += process_time() - start
     measured.characters += len(result.text)
     whole, left = tokenizer.count(result.text), tokenizer.count(text)
     measured.original += whole
@@ -354,11 +356,16 @@ def main() -> int:
     if not CANONICAL.exists():
         print(ABSENT)
         return 0
+    if "--fit" in sys.argv:
+        with chances_fitted_to([_counted(late) for late in late_results()]):
+            print("WORTH =", {shape: round(chance, 1) for shape, chance in sorted(WORTH.items())})
+            print("WORTH_IN =", {key: round(chance, 1) for key, chance in sorted(WORTH_IN.items())})
+        return 0
     measured = measure()
     print(table(measured))
     digest, left_out = measured["digest"], measured[LEFT_OUT]
     print(
-        f"\n{digest.seconds / digest.characters * 1e6:.2f} s per million characters, {digest.over} placeholders over 16 %"
+        f"\n{digest.seconds / digest.characters * 1e6:.2f} s of processor time per million characters, {digest.over} placeholders over 16 %"
     )
     short = [source for source, least in LEAST.items() if left_out.of_source(source).share < least]
     print(f"sources below their bound when left out: {', '.join(short) or 'none'}")

@@ -86,6 +86,8 @@ def test_every_byte_beside_the_long_values_stays() -> None:
     )
     items = ended(Script().user("go").calls("write", {"content": "x"}))
     items = with_call(items, 1, replace(only_call(items[1]), arguments=written))
+    unnamed = with_call(items, 1, replace(only_call(items[1]), arguments=json.dumps({"": CODE})))
+    assert SAID.match(json.loads(only_call(digested(unnamed)[1]).arguments)[""])
     now = only_call(digested(items)[1]).arguments
     start, end = written.index('"def fetch'), written.index(' , "caf')
     assert now.startswith(written[:start])

@@ -60,7 +60,8 @@ class _Value(Struct, frozen=True, kw_only=True):
     end: int
     text: str
     key: str = ""
-    """Empty if the arguments are this text and no JSON."""
+    is_json: bool = True
+    """False if the arguments as a whole are this text."""
 
 
 class _Typed(Struct):
@@ -101,7 +102,7 @@ def apply(items: Sequence[Item], proposal: Proposal, context: EditContext) -> li
     for target in proposal.targets:
         item = kept[target.item]
         call = dict(_calls(item)).get(target.path)
-        if call is None:
+        if call is None or isinstance(item, Summary):
             continue
         shorter = digested(call, item.number, context)
         if shorter is not call:
@@ -114,9 +115,9 @@ def digested(call: ToolCall, number: int, context: EditContext) -> ToolCall:
     values = long_values(call, context.preset.elide_limit_chars)
     pieces: list[str] = []
     at = 0
-    for place, value in enumerate(values):
-        text = _digest_of(value, call, number, context, is_first=place == 0)
-        written = msgspec.json.encode(text).decode() if value.key else text
+    for value in values:
+        text = _digest_of(value, call, number, context, is_first=not pieces)
+        written = msgspec.json.encode(text).decode() if value.is_json else text
         if len(written) >= value.end - value.start:
             continue
         pieces += [call.arguments[at : value.start], written]
@@ -130,7 +131,7 @@ def long_values(call: ToolCall, limit: int) -> list[_Value]:
         return []
     kind = _type_of(call)
     if kind in _FREE_TEXT:
-        found = [_Value(start=0, end=len(call.arguments), text=call.arguments)]
+        found = [_Value(start=0, end=len(call.arguments), text=call.arguments, is_json=False)]
     elif kind in _JSON and arguments_of(call):
         found = [*_long_strings(call.arguments, limit // _LONG)]
     else:

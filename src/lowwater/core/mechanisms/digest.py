@@ -6,7 +6,7 @@ find its outline and its names, and choose what is worth most for its tokens.
 
 import re
 from collections import Counter
-from collections.abc import Collection, Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 
 from msgspec import Struct
@@ -70,19 +70,20 @@ def digest(
     subject: str,
     tokens: int,
     tokenizer: Tokenizer,
-    known: Collection[str] = frozenset(),
+    said: Iterable[str] = (),
+    known: Container[str] = frozenset(),
     repeated: Container[str] = frozenset(),
 ) -> str:
     """Return the outline and the most useful names of `text` in at most `tokens`; empty if nothing fits.
 
-    Names in the call's `subject`, and `known` names that are shown elsewhere in the view, are left out. Names that were
-    `repeated`, because an older text has them too, come behind those that only this one has.
+    Names in the call's `subject`, those `said` around the digest, and `known` ones, which are shown elsewhere in the view, are
+    left out. Names that were `repeated`, because an older text has them too, come behind those that only this one has.
     """
     content = read_content(_bounded(text), tool=tool, subject=subject)
     outline = outline_of(content)
     share = int(tokens * _OUTLINE_SHARE[content.kind])
     marks = choose_marks([mark for mark in outline if mark.level < BLOCK], share, tokenizer)
-    said = frozenset(NAME.findall(subject)).union(*(NAME.findall(mark.label) for mark in marks))
+    said = frozenset(said).union(NAME.findall(subject), *(NAME.findall(mark.label) for mark in marks))
     left = tokens - sum(price(mark, tokenizer) for mark in marks)
     found = [name for name in distinct_names(content, said, repeated) if name.text not in known]
     names = choose_names(found, left, tokenizer)
@@ -429,6 +430,8 @@ def _may_be_names(run: str) -> bool:
 
 _TOKEN_POWER = 0.9
 """How strongly a name's tokens count against its worth."""
+_PATH_POWER = 0.5
+"""The same for paths, which have the names of directories and of a file in them."""
 _SHORTEST = 10
 """Tokens below which a cut mark says nothing."""
 _WORD = re.compile(r"\w+")
@@ -489,7 +492,8 @@ def _priced(names: Sequence[Name], tokens: int, tokenizer: Tokenizer) -> list[Pr
     for index in order:
         name = names[index]
         cost = max(1, tokenizer.count(" " + name.shown))
-        offers.append(Priced(name=name, order=index, tokens=cost, value=name.worth / cost**_TOKEN_POWER))
+        power = _PATH_POWER if "/" in name.text else _TOKEN_POWER
+        offers.append(Priced(name=name, order=index, tokens=cost, value=name.worth / cost**power))
     return sorted(offers, key=lambda offer: (-offer.value, offer.order))
 
 

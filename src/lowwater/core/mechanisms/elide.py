@@ -1,6 +1,6 @@
 """`elide`: old tool results are replaced by placeholders that say what was there and how to get it back."""
 
-from collections.abc import Callable, Collection, Container, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from lowwater.core.costs.losses import LOST_BY_ELISION
 from lowwater.core.mechanisms.digest import names_in
@@ -105,7 +105,7 @@ def _placeholder(
     result: ShownResult,
     context: EditContext,
     *,
-    known: Collection[str] = frozenset(),
+    known: Container[str] = frozenset(),
     repeated: Container[str] = frozenset(),
     plain: bool = False,
 ) -> str:

@@ -1,7 +1,7 @@
 """The placeholder of an elided tool result: what it was, a digest of it, and how to get it back."""
 
 import re
-from collections.abc import Collection, Container
+from collections.abc import Container
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -49,7 +49,7 @@ def placeholder(
     offers_recall: bool,
     tokenizer: Tokenizer,
     digest_ratio: float = 0.15,
-    known: Collection[str] = frozenset(),
+    known: Container[str] = frozenset(),
     repeated: Container[str] = frozenset(),
     plain: bool = False,
     tokens: int | None = None,
@@ -116,14 +116,14 @@ def _digest_below(
     room: int,
     *,
     tokenizer: Tokenizer,
-    known: Collection[str],
+    known: Container[str],
     repeated: Container[str],
 ) -> str:
     """Return as much of a digest as fits below the line, beginning with a line break."""
     tool, subject, arguments = (
         (classify(call.name), subject_of(call), call.arguments) if call else ("other", "", "")
     )
-    shown = frozenset((*NAME.findall(arguments), *NAME.findall(line), *known))
+    said = [*NAME.findall(arguments), *NAME.findall(line)]
     left = room - tokenizer.count(line + "\n")
     while left > 0:
         found = digest(
@@ -132,7 +132,8 @@ def _digest_below(
             subject=subject,
             tokens=left,
             tokenizer=tokenizer,
-            known=shown,
+            said=said,
+            known=known,
             repeated=repeated,
         )
         over = tokenizer.count(f"{line}\n{found}") - room
