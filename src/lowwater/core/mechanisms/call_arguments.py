@@ -33,7 +33,7 @@ _DIGEST_SHARE = 3
 what it returned (`make bench-recall`)."""
 _BEGINNING = 120
 """At most this many characters of a command stay: its first line."""
-_LOST = 0.5
+_LOST = 0.97
 """The share of later uses of a call's arguments that their digests no longer serve (measured: `make bench-recall`)."""
 _USED = 0.2
 """Arguments are used so many times as often as a result of the same size from an unknown tool, by which messages of the assistant
