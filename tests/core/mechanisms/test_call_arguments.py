@@ -10,12 +10,13 @@ import pytest
 from msgspec.structs import replace
 
 from lowwater import Lowwater, Session, Settings
+from lowwater.core.decisions import Compact
 from lowwater.core.mechanisms import call_arguments
 from lowwater.core.mechanisms.results import calls_in
 from lowwater.core.messages import Format, ToolCall
 from lowwater.core.policies.policy import OWN, RUNWAY, SEED
 from lowwater.core.proposals import Preset
-from lowwater.core.view import Edited, Item, Original
+from lowwater.core.view import Edited, Item, Original, Summary
 from lowwater.testing.legality import refusal_of
 from lowwater.testing.views import Script, asked, lines, making, offer_of
 
@@ -47,6 +48,7 @@ def only_call(item: Item) -> ToolCall:
 def with_call(items: list[Item], at: int, call: ToolCall) -> list[Item]:
     """Return the items with another call in one of them, as if it had come so."""
     item = items[at]
+    assert not isinstance(item, Summary)
     return [
         *items[:at],
         Original(number=item.number, message=item.message.with_parts([call]), tokens=900),
@@ -203,7 +205,7 @@ def conversation(format: Format, thinking: str = "") -> Script:
 
 
 def opened(script: Script, model: str) -> Session:
-    settings = Settings(protect_last_n=2, protect_first_n=1)  # type: ignore[call-arg]
+    settings = Settings(protect_last_n=2, protect_first_n=1)
     session = Lowwater(model=model, store="memory:", settings=settings).session("rows")
     session.append([msgspec.json.decode(message.wire.raw) for message in script.messages() if message.wire])
     return session
@@ -225,7 +227,9 @@ def test_the_default_policy_buys_it_and_every_provider_accepts_the_request(forma
     assert refusal_of(body, format) is None
     assert json.dumps(body, ensure_ascii=False).count("shortened only in this view") == 3
     assert [json.dumps(body).count(f"src/part_{at}.py") for at in range(4)] == [1, 1, 1, 1]
-    assert call_arguments.NAME in [each.mechanism for each in session.status().decision.proposals]
+    decision = session.status().decision
+    assert isinstance(decision, Compact)
+    assert call_arguments.NAME in [each.mechanism for each in decision.proposals]
     assert "long texts that old calls passed" in str(session.explain())
 
 
