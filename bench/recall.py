@@ -1,46 +1,68 @@
 """How much of what later turns use of a tool result is still in the view when only its placeholder is.
 
-    .venv/bin/python -m bench.recall
+    .venv/bin/python -m bench.recall [--fit]
 
 Of every recorded session, the uses (see `lowwater.lab.references`) that come more than 5 calls after a result of more than 600
 characters: is the very string in the placeholder, whose tokens are at most 16 % of the result's, frame included?
-The digest was tuned on one half of the sessions; the figures that count are those of the other half.
+
+The placeholder is made as a compaction five calls after the result makes it: names that users, assistant, calls and newer results
+show are left out, and names that older results had too come last. Beside it stands one made of the result alone. The chances by
+which names are chosen are fitted to the sources; the column "left out" has, for each source, what is kept with chances fitted to
+all the others.
+
+`--fit` prints the chances as they are in `core/references.py` instead, fitted to all sources.
+
+The last line is the same for what calls passed to their tools (`call_arguments`).
 """
 
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
-from time import perf_counter
+from time import process_time
 
 from msgspec import Struct
 
 from bench.transcripts import ABSENT, CANONICAL, sessions
 from lowwater.adapters.tokenizer import SplintrTokenizer
+from lowwater.core.mechanisms.call_arguments import digested, long_values
+from lowwater.core.mechanisms.digest import distinct_names, read_content
+from lowwater.core.mechanisms.mechanism import EditContext
 from lowwater.core.mechanisms.placeholder import placeholder
-from lowwater.core.messages import Message
-from lowwater.core.references import NAME
-from lowwater.core.tools import classify
+from lowwater.core.messages import Message, ToolCall
+from lowwater.core.references import NAME, WORTH, WORTH_IN, ContentKind, shape_of
+from lowwater.core.tools import classify, subject_of
 from lowwater.lab.references.uses import LaterUse, Origin, argument_texts, find_words, uses_of
 from lowwater.protocols import Tokenizer
 
-LATER, LONG, RATIO, WANTED = 5, 600, 0.16, 0.85
+LATER, LONG, RATIO, WANTED = 5, 600, 0.16, 0.88
 LEAST: dict[str, float] = {
-    "agentv": 0.85,
-    "entireio-cli": 0.84,
-    "entireio-git-sync": 0.73,
-    "packmind-context-evaluator": 0.95,
-    "tau-bench": 0.70,
+    "agentv": 0.86,
+    "entireio-cli": 0.90,
+    "entireio-git-sync": 0.88,
+    "packmind-context-evaluator": 0.93,
+    "tau-bench": 0.80,
 }
-"""What has to be left of the late uses in the report half of each source that has enough of them.
-
-The digest was tuned on halves of the others; entireio-git-sync came later, as a whole.
-"""
-UNSEEN = ("entireio-git-sync", "session-share")
-"""Sources that were not there when the digest was tuned: WANTED is of the others."""
+"""What has to be left of the late uses of each source that has enough of them, with chances fitted to the other sources."""
+_ALIKE = 0.75
+"""A chance in one kind of text that is not less than this share of the shape's, or the other way round, is not written down."""
+_FIT_MOST, _FIT_SHAPE, _FIT_BOTH = 60_000, 20, 100
+"""Of a source so many names count at most; a shape counts as if so many names more had been used as often as all are, and a shape in
+a kind of text as if so many more had been used as often as the shape is."""
 _FRAME = "[tool · 10,000 chars elided · recall lw:100]\n"
 
-Shown = Callable[[Origin, frozenset[str], Tokenizer], str]
+
+class Around(Struct, frozen=True, kw_only=True):
+    """The names in the rest of the conversation, five calls after a result."""
+
+    known: frozenset[str] = frozenset()
+    """Those that users, assistant, calls and newer results show."""
+    repeated: frozenset[str] = frozenset()
+    """Those in older results."""
+
+
+Shown = Callable[[Origin, Around, Tokenizer], str]
 
 
 class Kept(Struct, kw_only=True):
@@ -55,41 +77,44 @@ class Kept(Struct, kw_only=True):
         return self.kept / self.uses if self.uses else 1.0
 
 
-def head_and_tail(result: Origin, _known: frozenset[str], tokenizer: Tokenizer) -> str:
+def head_and_tail(result: Origin, _around: Around, tokenizer: Tokenizer) -> str:
     """Return a frame with the start and end of the text around it."""
     return _largest(
         lambda size: result.text[:size] + _FRAME + result.text[-size:], len(result.text), result, tokenizer
     )
 
 
-def bag_of_names(result: Origin, _known: frozenset[str], tokenizer: Tokenizer) -> str:
+def bag_of_names(result: Origin, _around: Around, tokenizer: Tokenizer) -> str:
     """Return a frame with the distinct names of the text as they come."""
     names = list(dict.fromkeys(NAME.findall(result.text)))
     return _largest(lambda size: _FRAME + " ".join(names[:size]), len(names), result, tokenizer)
 
 
-def with_digest(result: Origin, _known: frozenset[str], tokenizer: Tokenizer) -> str:
-    """Return the placeholder, made from nothing but the result and its call."""
-    return _placeholder(result, frozenset(), tokenizer)
-
-
-def with_digest_that_knows(result: Origin, known: frozenset[str], tokenizer: Tokenizer) -> str:
-    """Return the placeholder without the names that other messages say."""
-    return _placeholder(result, known, tokenizer)
-
-
-def _placeholder(result: Origin, known: frozenset[str], tokenizer: Tokenizer) -> str:
+def with_digest(result: Origin, around: Around, tokenizer: Tokenizer) -> str:
+    """Return the placeholder as a compaction makes it."""
     return placeholder(
-        result.text, number=100, call=result.call, offers_recall=True, tokenizer=tokenizer, known=known
+        result.text,
+        number=100,
+        call=result.call,
+        offers_recall=True,
+        tokenizer=tokenizer,
+        known=around.known,
+        repeated=around.repeated,
     )
+
+
+def with_digest_alone(result: Origin, _around: Around, tokenizer: Tokenizer) -> str:
+    """Return the placeholder, made from nothing but the result and its call."""
+    return with_digest(result, Around(), tokenizer)
 
 
 WAYS: dict[str, Shown] = {
     "head and tail": head_and_tail,
     "bag of names": bag_of_names,
+    "digest of the result alone": with_digest_alone,
     "digest": with_digest,
-    "digest that knows the talk": with_digest_that_knows,
 }
+LEFT_OUT = "left out"
 
 
 def _largest(text_of: Callable[[int], str], most: int, result: Origin, tokenizer: Tokenizer) -> str:
@@ -106,9 +131,9 @@ def _largest(text_of: Callable[[int], str], most: int, result: Origin, tokenizer
 
 
 class Measured(Struct, kw_only=True):
-    """What one way of eliding kept, by half of the sessions and by everything the report tells apart."""
+    """What one way of eliding kept, by everything the report tells apart."""
 
-    kept: dict[tuple[str, str], Kept]
+    kept: dict[str, Kept]
     tokens: int = 0
     original: int = 0
     over: int = 0
@@ -116,18 +141,8 @@ class Measured(Struct, kw_only=True):
     characters: int = 0
 
     def of_source(self, source: str) -> Kept:
-        """Return what was kept in the report half of a source."""
-        return self.kept["report", f"source: {source}"]
-
-    @property
-    def seen(self) -> Kept:
-        """What was kept in the report half of the sources that were there when the digest was tuned."""
-        unseen = [self.of_source(source) for source in UNSEEN]
-        every = self.kept["report", "all"]
-        return Kept(
-            uses=every.uses - sum(each.uses for each in unseen),
-            kept=every.kept - sum(each.kept for each in unseen),
-        )
+        """Return what was kept of a source."""
+        return self.kept[f"source: {source}"]
 
 
 def half_of(session: str) -> str:
@@ -136,76 +151,142 @@ def half_of(session: str) -> str:
 
 
 class Late(Struct, frozen=True, kw_only=True):
-    """The late uses of long results in one session, together for each result."""
+    """A long result with late uses, and what the conversation around it says."""
 
     source: str
-    half: str
-    messages: list[Message]
-    by_result: dict[tuple[int, str], list[LaterUse]]
+    uses: tuple[LaterUse, ...]
+    around: Around
+
+    @property
+    def result(self) -> Origin:
+        """The result."""
+        return self.uses[0].origin
 
 
-def late_uses() -> Iterator[Late]:
-    """Yield every session."""
+def late_results() -> Iterator[Late]:
+    """Yield every long result of every session that has late uses."""
     for session in sessions():
         messages = [each.message for each in session.messages if each.kind != "compact_summary"]
         by_result: dict[tuple[int, str], list[LaterUse]] = defaultdict(list)
         for use in uses_of(messages):
             if use.later > LATER and len(use.origin.text) > LONG:
                 by_result[use.origin.number, use.origin.call.id].append(use)
-        yield Late(
-            source=session.name.partition("/")[0],
-            half=half_of(session.id),
-            messages=messages,
-            by_result=by_result,
-        )
+        said = _Said(messages) if by_result else None
+        for uses in by_result.values():
+            assert said is not None
+            around = said.around(uses[0].origin)
+            yield Late(source=session.name.partition("/")[0], uses=tuple(uses), around=around)
 
 
-def talk(messages: Sequence[Message], until: int) -> str:
-    """Return all text up to the answer of call `until`, that one included, but for the results of tools."""
-    said: list[str] = []
-    turn = 0
-    for message in messages:
-        turn += message.role == "assistant"
-        if turn > until:
-            break
-        said.append(message.text)
-        said += (text for call in message.calls for text in (call.name, *argument_texts(call, keys=True)))
-    return "\n".join(said)
+class _Said:
+    """The names that each message of a session says, and those in its results."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self._talk: list[frozenset[str]] = []
+        self._results: list[dict[str, frozenset[str]]] = []
+        self._turns: list[int] = []
+        turn = 0
+        for message in messages:
+            turn += message.role == "assistant"
+            said = (text for call in message.calls for text in (call.name, *argument_texts(call, keys=True)))
+            self._talk.append(frozenset(NAME.findall("\n".join((message.text, *said)))))
+            self._results.append(
+                {result.call_id: frozenset(NAME.findall(result.text)) for result in message.results}
+            )
+            self._turns.append(turn)
+
+    def around(self, result: Origin) -> Around:
+        """Return the names around a result up to the answer of the call five later, that one included."""
+        known, repeated = set[str](), set[str]()
+        for at, turn in enumerate(self._turns):
+            if turn > result.turn + LATER:
+                break
+            known |= self._talk[at]
+            for call_id, names in self._results[at].items():
+                if (at + 1, call_id) != (result.number, result.call.id):
+                    (known if at >= result.number else repeated).update(names)
+        return Around(known=frozenset(known), repeated=frozenset(repeated - known))
 
 
-def measure(ways: dict[str, Shown] = WAYS) -> dict[str, Measured]:
-    """Elide every result that is used late in each way, and look for its uses."""
+def measure(ways: dict[str, Shown] = WAYS, *, left_out: bool = True) -> dict[str, Measured]:
+    """Elide every result that is used late in each way, and look for its uses; `left_out` adds the digest with sources left out."""
     tokenizer = SplintrTokenizer()
     measured = {way: Measured(kept=defaultdict(Kept)) for way in ways}
-    for late in late_uses():
-        for uses in late.by_result.values():
-            result = uses[0].origin
-            known = frozenset(NAME.findall(talk(late.messages, result.turn + LATER)))
-            for way, shown in ways.items():
-                _look(measured[way], late, uses, shown=shown, known=known, tokenizer=tokenizer)
+    every = list(late_results())
+    for late in every:
+        for way, shown in ways.items():
+            _look(measured[way], late, shown=shown, tokenizer=tokenizer)
+    if left_out:
+        measured[LEFT_OUT] = Measured(kept=defaultdict(Kept))
+        counted = [_counted(late) for late in every]
+        for source in sorted({late.source for late in every}):
+            with chances_fitted_to([each for each in counted if each[0] != source]):
+                for late in every:
+                    if late.source == source:
+                        _look(measured[LEFT_OUT], late, shown=with_digest, tokenizer=tokenizer)
     return measured
 
 
-def _look(
-    measured: Measured,
-    late: Late,
-    uses: list[LaterUse],
-    *,
-    shown: Shown,
-    known: frozenset[str],
-    tokenizer: Tokenizer,
-) -> None:
-    """Elide the result of these uses, and count which of them are left."""
-    result = uses[0].origin
-    start = perf_counter()
-    text = shown(result, known, tokenizer)
-    measured.seconds += perf_counter() - start
+ByShape = Counter[tuple[ContentKind, str]]
+
+
+def _counted(late: Late) -> tuple[str, ByShape, ByShape]:
+    """Return the source of a result, its new names, and those of them that are used late, by kind of text and shape."""
+    result, used = late.result, {use.text for use in late.uses}
+    content = read_content(result.text, tool=classify(result.call.name), subject=subject_of(result.call))
+    names = [name.text for name in distinct_names(content, late.around.known | late.around.repeated)]
+    shapes = [(content.kind, shape_of(name)) for name in names]
+    return (
+        late.source,
+        Counter(shapes),
+        Counter(shape for name, shape in zip(names, shapes, strict=True) if name in used),
+    )
+
+
+@contextmanager
+def chances_fitted_to(counted: Sequence[tuple[str, ByShape, ByShape]]) -> Iterator[None]:
+    """Choose names by chances that are fitted to these results only."""
+    sizes: Counter[str] = Counter()
+    for source, names, _ in counted:
+        sizes[source] += names.total()
+    new, used = defaultdict[object, float](float), defaultdict[object, float](float)
+    for source, names, those_used in counted:
+        weight = min(1.0, _FIT_MOST / max(1, sizes[source]))
+        for shape, count in names.items():
+            for key in (shape, shape[1], ""):
+                new[key] += weight * count
+                used[key] += weight * those_used[shape]
+    usual = used[""] / max(1.0, new[""])
+    before, before_in = dict(WORTH), dict(WORTH_IN)
+    fitted = {shape: 100 * (used[shape] + _FIT_SHAPE * usual) / (new[shape] + _FIT_SHAPE) for shape in before}
+    fitted_in = {
+        key: (100 * used[key] + _FIT_BOTH * fitted[key[1]]) / (new[key] + _FIT_BOTH)
+        for key in new
+        if isinstance(key, tuple)
+    }
+    try:
+        WORTH.update(fitted)
+        WORTH_IN.clear()
+        WORTH_IN.update(fitted_in)
+        yield
+    finally:
+        WORTH.update(before)
+        WORTH_IN.clear()
+        WORTH_IN.update(before_in)
+
+
+def _look(measured: Measured, late: Late, *, shown: Shown, tokenizer: Tokenizer) -> None:
+    """Elide a result, and count which of its uses are left."""
+    result = late.result
+    start = process_time()
+    text = shown(result, late.around, tokenizer)
+    measured.seconds += process_time() - start
     measured.characters += len(result.text)
     whole, left = tokenizer.count(result.text), tokenizer.count(text)
     measured.original += whole
     measured.tokens += left
     measured.over += left > RATIO * whole
-    for use in uses:
+    for use in late.uses:
         kept = find_words(use.text, text) >= 0
         for group in (
             "all",
@@ -213,7 +294,7 @@ def _look(
             f"tool: {classify(result.call.name)}",
             f"reference: {use.kind}",
         ):
-            count = measured.kept[late.half, group]
+            count = measured.kept[group]
             count.uses += 1
             count.kept += kept
 
@@ -222,36 +303,81 @@ def table(measured: dict[str, Measured]) -> str:
     """Return the figures as a Markdown table: all first, then by the number of uses."""
     any_way = next(iter(measured.values()))
     groups = sorted(
-        {group for half, group in any_way.kept if half == "report"},
-        key=lambda group: (group != "all", group.split(":")[0], -any_way.kept["report", group].uses),
+        any_way.kept, key=lambda group: (group != "all", group.split(":")[0], -any_way.kept[group].uses)
     )
     lines = [
-        f"| sessions | uses of | number | {' | '.join(measured)} |",
-        f"|---|---|---|{'---|' * len(measured)}",
+        f"| uses of | number | {' | '.join(measured)} |",
+        f"|---|---|{'---|' * len(measured)}",
     ]
-    for half, group in [("tune", "all"), *(("report", group) for group in groups)]:
-        shares = " | ".join(f"{100 * way.kept[half, group].share:.1f} %" for way in measured.values())
-        lines.append(f"| {half} | {group} | {any_way.kept[half, group].uses:,} | {shares} |")
+    for group in groups:
+        shares = " | ".join(f"{100 * way.kept[group].share:.1f} %" for way in measured.values())
+        lines.append(f"| {group} | {any_way.kept[group].uses:,} | {shares} |")
     sizes = " | ".join(f"{100 * way.tokens / way.original:.1f} %" for way in measured.values())
-    return "\n".join([*lines, f"| | tokens left | | {sizes} |"])
+    return "\n".join([*lines, f"| tokens left | | {sizes} |"])
+
+
+# What calls passed to their tools
+
+
+def late_uses_of_calls() -> Iterator[tuple[ToolCall, list[LaterUse]]]:
+    """Yield the calls whose long arguments are used late, each with these uses."""
+    limit = EditContext(size=lambda _: 0, tokenizer=SplintrTokenizer()).preset.elide_limit_chars
+    for session in sessions():
+        messages = [each.message for each in session.messages if each.kind != "compact_summary"]
+        by_call: dict[str, list[LaterUse]] = defaultdict(list)
+        calls: dict[str, ToolCall] = {}
+        for use in uses_of(messages, of_calls=True):
+            call = use.origin.call
+            values = long_values(call, limit) if use.later > LATER else []
+            if any(find_words(use.text, value.text) >= 0 for value in values):
+                calls[call.id] = call
+                by_call[call.id].append(use)
+        yield from ((calls[call_id], uses) for call_id, uses in by_call.items())
+
+
+def measure_calls() -> str:
+    """Digest every call whose long arguments are used late, and return what is kept of these uses."""
+    tokenizer = SplintrTokenizer()
+    context = EditContext(size=lambda _: 0, tokenizer=tokenizer, offers_recall=True)
+    kept, whole, left = Kept(), 0, 0
+    for call, uses in late_uses_of_calls():
+        shorter = digested(call, 100, context)
+        whole += tokenizer.count(call.arguments)
+        left += tokenizer.count(shorter.arguments)
+        text = "\n".join(argument_texts(shorter))
+        kept.uses += len(uses)
+        kept.kept += sum(find_words(use.text, text) >= 0 for use in uses)
+    return (
+        f"of {kept.uses} late uses of long arguments, {kept.share:.1%} are kept; of the tokens of these calls, "
+        f"{left / max(1, whole):.1%} are left"
+    )
 
 
 def main() -> int:
-    """Print the table; fail if the digest keeps less than it must."""
+    """Print the tables; fail if the digest keeps less than it must."""
     if not CANONICAL.exists():
         print(ABSENT)
         return 0
+    if "--fit" in sys.argv:
+        with chances_fitted_to([_counted(late) for late in late_results()]):
+            print("WORTH =", {shape: round(chance, 1) for shape, chance in sorted(WORTH.items())})
+            apart = {
+                key: chance
+                for key, chance in WORTH_IN.items()
+                if not _ALIKE < chance / WORTH[key[1]] < 1 / _ALIKE
+            }
+            print("WORTH_IN =", {key: round(chance, 1) for key, chance in sorted(apart.items())})
+        return 0
     measured = measure()
     print(table(measured))
-    digest = measured["digest"]
+    digest, left_out = measured["digest"], measured[LEFT_OUT]
     print(
-        f"\n{digest.seconds / digest.characters * 1e6:.2f} s per million characters, {digest.over} placeholders over 16 %"
+        f"\n{digest.seconds / digest.characters * 1e6:.2f} s of processor time per million characters, {digest.over} placeholders over 16 %"
     )
-    short = [source for source, least in LEAST.items() if digest.of_source(source).share < least]
-    print(
-        f"sources below their bound: {', '.join(short) or 'none'}; without the unseen ones {digest.seen.share:.1%}"
-    )
-    return 1 if short or digest.seen.share < WANTED or digest.over else 0
+    short = [source for source, least in LEAST.items() if left_out.of_source(source).share < least]
+    print(f"sources below their bound when left out: {', '.join(short) or 'none'}")
+    print(f"\n`call_arguments`: {measure_calls()}")
+    return 1 if short or left_out.kept["all"].share < WANTED or digest.over else 0
 
 
 if __name__ == "__main__":

@@ -48,6 +48,8 @@ class Preset(Struct, frozen=True, kw_only=True):
     """Placeholders are one line, without a digest."""
     by_value: bool = True
     """Protect the tool output with the highest value per token; False: protect the newest."""
+    digests_arguments: bool = True
+    """Long arguments of old calls become digests, as old results do."""
     threshold_floor: bool = True
     priced: bool = False
     """The policy compares prices: the tail is the newest messages, without a budget in tokens."""

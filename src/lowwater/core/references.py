@@ -8,6 +8,8 @@ from typing import Literal
 from msgspec import Struct
 
 ReferenceKind = Literal["path", "identifier", "error", "number", "quote"]
+ContentKind = Literal["code", "diff", "json", "log", "prose", "search", "table"]
+"""The kinds of texts that digests tell apart."""
 
 _ERROR = r"""
       [A-Za-z]\w{0,60}?(?:Error|Exception)(?:\b(?=[:(\s])|$)
@@ -154,3 +156,144 @@ def signed_lines(text: str, signs: LinePattern = ERRORS) -> Iterator[LineSpan]:
             heappop(waiting)
         else:
             heapreplace(waiting, (later, word))
+
+
+# How likely a name is to be used again
+
+
+_HEX = re.compile(r"[0-9a-f]{7,64}")
+_ID = re.compile(r"[A-Za-z]\w*[_-]\w*\d{3,}")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
+WORTH = {
+    "absolute": 7.9,
+    "camel": 7.2,
+    "date": 13.5,
+    "decimal": 5.3,
+    "dotted": 8.5,
+    "file": 5.2,
+    "hex": 1.3,
+    "id": 20.2,
+    "integer": 1.8,
+    "kebab": 8.2,
+    "pascal": 5.3,
+    "path": 4.0,
+    "snake": 4.8,
+    "time": 3.3,
+    "upper": 10.0,
+    "url": 1.7,
+    "uuid": 2.7,
+    "version": 2.2,
+}
+"""How many of a hundred new names of a shape are used more than five calls later (`python -m bench.recall --fit`)."""
+WORTH_IN: dict[tuple[ContentKind, str], float] = {
+    ("code", "decimal"): 9.1,
+    ("code", "hex"): 3.5,
+    ("code", "integer"): 3.1,
+    ("code", "path"): 7.2,
+    ("code", "url"): 2.4,
+    ("code", "uuid"): 4.2,
+    ("code", "version"): 1.6,
+    ("diff", "camel"): 3.8,
+    ("diff", "decimal"): 0.6,
+    ("diff", "dotted"): 4.6,
+    ("diff", "hex"): 3.6,
+    ("diff", "integer"): 2.7,
+    ("diff", "path"): 2.0,
+    ("diff", "upper"): 6.8,
+    ("diff", "version"): 3.7,
+    ("json", "date"): 20.5,
+    ("json", "integer"): 17.5,
+    ("json", "path"): 2.2,
+    ("json", "snake"): 1.3,
+    ("json", "upper"): 15.0,
+    ("json", "url"): 0.8,
+    ("json", "version"): 4.0,
+    ("log", "absolute"): 5.9,
+    ("log", "camel"): 5.1,
+    ("log", "decimal"): 2.7,
+    ("log", "hex"): 0.5,
+    ("log", "integer"): 2.6,
+    ("log", "path"): 2.1,
+    ("log", "upper"): 5.5,
+    ("log", "uuid"): 2.0,
+    ("log", "version"): 0.9,
+    ("prose", "absolute"): 12.0,
+    ("prose", "decimal"): 39.8,
+    ("prose", "hex"): 2.5,
+    ("prose", "integer"): 2.6,
+    ("prose", "snake"): 6.9,
+    ("prose", "time"): 4.7,
+    ("prose", "url"): 3.9,
+    ("search", "camel"): 2.5,
+    ("search", "decimal"): 2.5,
+    ("search", "dotted"): 3.8,
+    ("search", "hex"): 3.5,
+    ("search", "integer"): 0.1,
+    ("search", "kebab"): 4.5,
+    ("search", "path"): 2.9,
+    ("search", "snake"): 2.4,
+    ("search", "time"): 1.9,
+    ("search", "upper"): 5.5,
+    ("search", "url"): 1.2,
+    ("search", "uuid"): 1.4,
+    ("search", "version"): 1.3,
+    ("table", "decimal"): 0.3,
+    ("table", "url"): 1.0,
+}
+"""The same in one kind of text, where it is much more or much less."""
+
+
+def worth_of(name: str, *, kind: ContentKind, count: int = 1, position: float = 0.5) -> float:
+    """Return about how many of a hundred such names are used more than five calls later.
+
+    `kind` is that of the text it stands in, `count` how often it stands there, and `position` where it comes first, from 0 to 1.
+    """
+    shape = shape_of(name)
+    worth = WORTH_IN.get((kind, shape)) or WORTH[shape]
+    often: float = min(count, 12) ** 0.35
+    return worth * often * (1.2 - 0.4 * position)
+
+
+def shape_of(name: str) -> str:
+    """Return what a name looks like: `camel`, `snake`, `absolute` for a path from the root, `uuid` and so on."""
+    match reference_kind(name):
+        case "path":
+            return _path_shape(name)
+        case "number":
+            return _number_shape(name)
+        case _:
+            return _identifier_shape(name)
+
+
+def _path_shape(name: str) -> str:
+    if "/" not in name:
+        return "file"
+    if "://" in name:
+        return "url"
+    return "absolute" if name[0] in "/~" else "path"
+
+
+def _number_shape(name: str) -> str:
+    if name.isdigit():
+        return "integer"
+    if ":" in name:
+        return "time"
+    if "-" in name:
+        return "date"
+    return "version" if name[0] == "v" or name.count(".") > 1 else "decimal"
+
+
+def _identifier_shape(name: str) -> str:
+    if "." in name:
+        return "dotted"
+    if _ID.fullmatch(name):
+        return "id"
+    if _HEX.fullmatch(name):
+        return "hex"
+    if "-" in name:
+        return "uuid" if _UUID.fullmatch(name) else "kebab"
+    if name.isupper():
+        return "upper"
+    if "_" in name:
+        return "snake"
+    return "pascal" if name[0].isupper() else "camel"

@@ -6,7 +6,7 @@ import pytest
 
 from lowwater.core.mechanisms import elide, truncate
 from lowwater.core.mechanisms.results import calls_in, results_in
-from lowwater.core.messages import Format, Image, Opaque, Text
+from lowwater.core.messages import Format, Image, Opaque, Span, Text
 from lowwater.core.policies.policy import OWN, RUNWAY, SEED
 from lowwater.core.proposals import Preset
 from lowwater.core.view import Edited, Item, Original, Summary
@@ -158,7 +158,8 @@ def test_what_is_promised_is_about_what_is_removed() -> None:
         assert proposal is not None
         after = elide.apply(items, proposal, making(preset=preset))
         removed = sum(item.tokens for item in items) - sum(item.tokens for item in after)
-        assert proposal.removes == pytest.approx(removed, rel=0.1)
+        # A digest may turn out smaller than expected, because it leaves out what is shown elsewhere.
+        assert removed * 0.85 <= proposal.removes <= removed * 1.1
         assert proposal.first_changed == 2
         assert proposal.survives == sum(item.tokens for item in items[2:]) - proposal.removes
 
@@ -176,3 +177,43 @@ def test_summaries_and_edited_items_keep_their_place() -> None:
     assert not any(isinstance(item, Summary) for item in once)
     found = results_in(once, range(len(once)), calls_in(once))
     assert [result.number for result in found] == [3, 7]
+
+
+def test_a_digest_leaves_out_what_is_shown_elsewhere_or_in_an_older_result() -> None:
+    def names(word: str, count: int) -> str:
+        return "\n".join(f"{word}_{at} is there" for at in range(count))
+
+    script = (
+        Script()
+        .user("Look at said_name.")
+        .calls("bash", {"command": "a"}, names("older", 60) + names("said_name", 1))
+    )
+    script.calls("bash", {"command": "b"}, names("older", 60) + names("newer", 60) + " said_name")
+    script.calls("bash", {"command": "c"}, names("staying", 60)).says("Done.").user("So?")
+    items = script.items()
+    older, newer = (item.message.results[0].text for item in elided(items, OWN)[2:5:2])
+    assert "older_1" in older
+    assert "newer_1" in newer
+    assert "older_1 " not in newer
+    assert "said_name " not in older + newer
+
+
+def test_what_a_summary_of_the_same_rewrite_replaces_is_not_shown_elsewhere() -> None:
+    text = "\n".join(f"{word}_name is there" for word in "abcdefgh" * 20)
+    script = (
+        Script()
+        .user("go")
+        .says(text)
+        .calls("bash", {"command": "a"}, text + lines(60))
+        .says("Done.")
+        .user("So?")
+    )
+    items = script.items()
+    proposal = offer_of(elide.NAME, asked(items, OWN))
+    assert proposal is not None
+    shown = elide.apply(items, proposal, making())[3].message.results[0].text
+    alone = (
+        elide.apply(items, proposal, making(summarised=(Span(start=1, stop=2),)))[3].message.results[0].text
+    )
+    assert "a_name" not in shown
+    assert "a_name" in alone

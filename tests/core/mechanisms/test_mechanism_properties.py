@@ -1,21 +1,23 @@
 """Whatever mechanisms do to whatever view, and in whatever order: the invariants hold after each."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lowwater.core.entries import Appended, Compacted
 from lowwater.core.formats.codec import decode_messages, encode_messages
 from lowwater.core.ledger import Ledger
-from lowwater.core.mechanisms import condense, dedupe, elide, images, reasoning, truncate
+from lowwater.core.mechanisms import call_arguments, condense, dedupe, elide, images, reasoning, truncate
 from lowwater.core.mechanisms.edits import newest_user
 from lowwater.core.mechanisms.mechanism import Zones, survey
 from lowwater.core.mechanisms.registry import propose
 from lowwater.core.mechanisms.spans import replace_span
-from lowwater.core.messages import AnyPart, Format, Message, Text, Thinking, ToolResult, unpaired
+from lowwater.core.messages import AnyPart, Format, Message, Text, Thinking, ToolCall, ToolResult, unpaired
 from lowwater.core.proposals import Preset, Proposal
 from lowwater.core.view import Item, Summary, view_items
 from lowwater.settings import LeafSettings
@@ -23,7 +25,7 @@ from lowwater.testing.strategies import transcripts
 from lowwater.testing.views import asked, lines, making, size
 
 FORMATS: list[Format] = ["openai_chat", "anthropic", "openai_responses"]
-EDITS = ("dedupe", "elide", "reasoning", "images", "shorten")
+EDITS = ("dedupe", "elide", "call_arguments", "reasoning", "images", "shorten")
 SPANS = ("summarize", "leaf", "condense", "summarize_all")
 REACHING = ("shorten", "summarize_all")
 LEAF = LeafSettings(leaf_chunk_tokens=150, leaf_target_tokens=10)
@@ -61,7 +63,7 @@ def _grown(draw: st.DrawFn, message: Message) -> Message:
 
 
 def _long(draw: st.DrawFn, part: AnyPart) -> AnyPart:
-    if not isinstance(part, Thinking | ToolResult):
+    if not isinstance(part, Thinking | ToolResult | ToolCall):
         return part
     count = draw(st.sampled_from((0, 5, 60, 60, 300)))
     if not count:
@@ -69,6 +71,8 @@ def _long(draw: st.DrawFn, part: AnyPart) -> AnyPart:
     text = lines(count, draw(st.sampled_from(("word", "日本語"))))
     if isinstance(part, ToolResult):
         return ToolResult(call_id=part.call_id, parts=(Text(text=text), *part.parts), is_error=part.is_error)
+    if isinstance(part, ToolCall):
+        return replace(part, arguments=json.dumps({"path": "a.py", "text": text, "n": [1, text[:400]]}))
     return Thinking(text=text, signature=part.signature, redacted=False)
 
 
@@ -79,6 +83,8 @@ def carry_out(items: Sequence[Item], proposal: Proposal, preset: Preset) -> list
             return dedupe.apply(items, proposal, how)
         case "elide":
             return elide.apply(items, proposal, how)
+        case "call_arguments":
+            return call_arguments.apply(items, proposal, how)
         case "reasoning":
             return reasoning.apply(items, proposal, how)
         case "images":

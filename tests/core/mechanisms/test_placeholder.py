@@ -96,7 +96,7 @@ def test_spec_l_frame_and_digest_stay_within_the_ratio_and_one_per_cent(text, ra
 
 def test_spec_l_a_short_result_spends_its_room_on_names_rather_than_on_the_argument():
     found = shown(SOURCE[:800], of=call("Read", file_path="/home/someone/projects/shop/src/web/handlers.py"))
-    assert found.startswith("[Read · 800 chars elided · recall lw:412]\n1 handler_1 ")
+    assert found.startswith("[Read · 800 chars elided · recall lw:412]\nhandler_1 ")
 
 
 def test_spec_l_names_that_stand_elsewhere_are_left_out():

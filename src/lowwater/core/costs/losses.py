@@ -1,6 +1,6 @@
 """Measured shares of later uses that a rewrite loses, for the prices of the engine and of the replay on courses."""
 
-LOST_BY_ELISION = 0.15
+LOST_BY_ELISION = 0.1
 """Of an elided result: what its digest no longer serves (`python -m bench.recall`)."""
 LOST_BY_SUMMARY = 0.99
 """Of what a summary replaces (`python -m bench.reach`): a summary says what was done, and hardly any name that a result held.

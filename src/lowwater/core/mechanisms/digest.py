@@ -6,23 +6,21 @@ find its outline and its names, and choose what is worth most for its tokens.
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
-from itertools import pairwise
-from typing import Literal
+from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import chain, pairwise
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.core.references import NAME, lines_with_errors, reference_kind
+from lowwater.core.references import NAME, ContentKind, lines_with_errors, reference_kind, worth_of
 from lowwater.core.tools import ToolClass
 from lowwater.protocols import Tokenizer
 
-ContentKind = Literal["code", "diff", "json", "log", "prose", "search", "table"]
 _HEAD = 1_500_000
 _TAIL = 500_000
 """How many characters of the start and the end of a longer text are read."""
 _OUTLINE_SHARE: dict[ContentKind, float] = {
-    "code": 0.25,
+    "code": 0.0,
     "diff": 0.3,
     "json": 0.15,
     "log": 0.25,
@@ -72,19 +70,23 @@ def digest(
     subject: str,
     tokens: int,
     tokenizer: Tokenizer,
-    known: frozenset[str] = frozenset(),
+    said: Iterable[str] = (),
+    known: Container[str] = frozenset(),
+    repeated: Container[str] = frozenset(),
 ) -> str:
     """Return the outline and the most useful names of `text` in at most `tokens`; empty if nothing fits.
 
-    Names in the call's `subject`, and `known` names that are shown elsewhere in the view, are left out.
+    Names in the call's `subject`, those `said` around the digest, and `known` ones, which are shown elsewhere in the view, are
+    left out. Names that were `repeated`, because an older text has them too, come behind those that only this one has.
     """
     content = read_content(_bounded(text), tool=tool, subject=subject)
     outline = outline_of(content)
     share = int(tokens * _OUTLINE_SHARE[content.kind])
     marks = choose_marks([mark for mark in outline if mark.level < BLOCK], share, tokenizer)
-    said = known.union(NAME.findall(subject), *(NAME.findall(mark.label) for mark in marks))
+    said = frozenset(said).union(NAME.findall(subject), *(NAME.findall(mark.label) for mark in marks))
     left = tokens - sum(price(mark, tokenizer) for mark in marks)
-    names = choose_names(distinct_names(content, said), left, tokenizer)
+    found = [name for name in distinct_names(content, said, repeated) if name.text not in known]
+    names = choose_names(found, left, tokenizer)
     left -= sum(offer.tokens for offer in names)
     if left > 0 and len(marks) < len(outline):
         marks = choose_marks(outline, share + left * 9 // 10, tokenizer)
@@ -348,65 +350,40 @@ def _short(line: str, width: int = _WIDTH) -> str:
 _RUN = re.compile(r"[\w@.+~/:,-]{3,}")
 """A run of characters that names are made of: no name extends beyond one."""
 _LINE = re.compile(r":\d{1,7}(?!\w)")
-_HEX = re.compile(r"[0-9a-f]{7,64}")
-_ID = re.compile(r"[A-Za-z]\w*[_-]\w*\d{3,}")
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
 _LONGEST = 200
 _STAMPS = 10
 """If a text has more distinct times than this, they are time stamps of its lines, and nobody will name them again."""
+_REPEATED = 0.2
+"""A name that an older text has too is worth so much of one that only this text has: it had its chance there."""
 _NO_NAMES = frozenset({"e.g", "i.e", "N/A", "n/a", "and/or"})
-# How many of a hundred names of a shape were used more than five calls later: measured on the tuning half of the sessions
-# (bench/recall.py), rounded, with paths raised where that kept more of them.
-_WORTH = {
-    "absolute": 6.0,
-    "camel": 4.0,
-    "date": 8.0,
-    "decimal": 2.0,
-    "dotted": 5.0,
-    "file": 3.0,
-    "hex": 0.8,
-    "id": 5.0,
-    "integer": 2.0,
-    "kebab": 3.5,
-    "pascal": 3.0,
-    "path": 3.3,
-    "snake": 3.5,
-    "time": 2.0,
-    "upper": 4.0,
-    "url": 7.0,
-    "uuid": 5.0,
-    "version": 0.8,
-}
-_WORTH_IN: dict[tuple[ContentKind, str], float] = {
-    ("diff", "integer"): 0.6,
-    ("json", "date"): 12.0,
-    ("json", "id"): 25.0,
-    ("json", "integer"): 15.0,
-    ("json", "upper"): 10.0,
-    ("log", "absolute"): 16.0,
-    ("log", "integer"): 4.0,
-    ("log", "path"): 10.0,
-    ("prose", "absolute"): 20.0,
-    ("prose", "integer"): 1.2,
-    ("prose", "path"): 8.0,
-    ("search", "absolute"): 12.0,
-    ("search", "camel"): 1.5,
-    ("search", "integer"): 0.6,
-    ("search", "path"): 6.0,
-}
 
 
-def distinct_names(content: UnnumberedText, known: Container[str]) -> list[Name]:
-    """Return the distinct names in the order of their first appearance, without those in `known`."""
+def names_in(text: str) -> frozenset[str]:
+    """Return the names in a text that is shown whole."""
+    return frozenset(chain.from_iterable(names for _, names, _ in _runs(_bounded(text))))
+
+
+def _runs(text: str) -> Iterator[tuple[str, list[str], int]]:
+    """Yield every distinct run that may have names, the names in it, and how often it occurs."""
+    for run, count in Counter(_RUN.findall(text)).items():
+        if _may_be_names(run):
+            yield run, NAME.findall(run), count
+
+
+def distinct_names(
+    content: UnnumberedText, known: Container[str], repeated: Container[str] = frozenset()
+) -> list[Name]:
+    """Return the distinct names in the order of their first appearance, without those in `known`.
+
+    Those that were `repeated`, because an older text has them too, are worth less.
+    """
     counts: dict[str, int] = {}
     located: dict[str, str] = {}
-    for run, count in Counter(_RUN.findall(content.text)).items():
-        if _may_be_names(run):
-            names = NAME.findall(run)
-            if content.kind in {"search", "log"} and (place := _place(run, names)):
-                located.setdefault(names[0], place)
-            for name in names:
-                counts[name] = counts.get(name, 0) + count
+    for run, names, count in _runs(content.text):
+        if content.kind in {"search", "log"} and (place := _place(run, names)):
+            located.setdefault(names[0], place)
+        for name in names:
+            counts[name] = counts.get(name, 0) + count
     stamped = sum(_is_time(name) for name in counts) > _STAMPS
     found = [
         (name, count)
@@ -417,7 +394,8 @@ def distinct_names(content: UnnumberedText, known: Container[str]) -> list[Name]
         Name(
             text=name,
             shown=located.get(name, name),
-            worth=_worth(name, count, position / len(found), content.kind),
+            worth=worth_of(name, kind=content.kind, count=count, position=position / len(found))
+            * (_REPEATED if name in repeated else 1.0),
         )
         for position, (name, count) in enumerate(found)
     ]
@@ -447,62 +425,13 @@ def _may_be_names(run: str) -> bool:
     )
 
 
-def _worth(name: str, count: int, position: float, kind: ContentKind) -> float:
-    shape = _shape(name)
-    worth = _WORTH_IN.get((kind, shape)) or _WORTH[shape]
-    often: float = min(count, 12) ** 0.35
-    return worth * often * (1.2 - 0.4 * position)
-
-
-def _shape(name: str) -> str:
-    match reference_kind(name):
-        case "path":
-            return _path_shape(name)
-        case "number":
-            return _number_shape(name)
-        case _:
-            return _identifier_shape(name)
-
-
-def _path_shape(name: str) -> str:
-    if "/" not in name:
-        return "file"
-    if "://" in name:
-        return "url"
-    return "absolute" if name[0] in "/~" else "path"
-
-
-def _number_shape(name: str) -> str:
-    if name.isdigit():
-        return "integer"
-    if ":" in name:
-        return "time"
-    if "-" in name:
-        return "date"
-    return "version" if name[0] == "v" or name.count(".") > 1 else "decimal"
-
-
-def _identifier_shape(name: str) -> str:
-    if "." in name:
-        return "dotted"
-    if _ID.fullmatch(name):
-        return "id"
-    if _HEX.fullmatch(name):
-        return "hex"
-    if "-" in name:
-        return "uuid" if _UUID.fullmatch(name) else "kebab"
-    if name.isupper():
-        return "upper"
-    if "_" in name:
-        return "snake"
-    return "pascal" if name[0].isupper() else "camel"
-
-
 # Choosing what is worth most for its tokens
 
 
 _TOKEN_POWER = 0.9
 """How strongly a name's tokens count against its worth."""
+_PATH_POWER = 0.5
+"""The same for paths, which have the names of directories and of a file in them."""
 _SHORTEST = 10
 """Tokens below which a cut mark says nothing."""
 _WORD = re.compile(r"\w+")
@@ -563,7 +492,8 @@ def _priced(names: Sequence[Name], tokens: int, tokenizer: Tokenizer) -> list[Pr
     for index in order:
         name = names[index]
         cost = max(1, tokenizer.count(" " + name.shown))
-        offers.append(Priced(name=name, order=index, tokens=cost, value=name.worth / cost**_TOKEN_POWER))
+        power = _PATH_POWER if "/" in name.text else _TOKEN_POWER
+        offers.append(Priced(name=name, order=index, tokens=cost, value=name.worth / cost**power))
     return sorted(offers, key=lambda offer: (-offer.value, offer.order))
 
 

@@ -1,16 +1,17 @@
 """`elide`: old tool results are replaced by placeholders that say what was there and how to get it back."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from lowwater.core.costs.losses import LOST_BY_ELISION
+from lowwater.core.mechanisms.digest import names_in
 from lowwater.core.mechanisms.edits import edit_if_smaller, offer_edits
 from lowwater.core.mechanisms.mechanism import EditContext, Mechanism, Zones
 from lowwater.core.mechanisms.placeholder import FRAME_SHARE, placeholder
-from lowwater.core.mechanisms.results import ShownResult, calls_in, result_text, results_in
+from lowwater.core.mechanisms.results import PartPlace, ShownResult, calls_in, result_text, results_in
 from lowwater.core.mechanisms.reuse import spared
+from lowwater.core.messages import Span, ToolCall, ToolResult
 from lowwater.core.proposals import Proposal, Target
-from lowwater.core.references import NAME as NAMES
-from lowwater.core.view import Item
+from lowwater.core.view import Item, shown_parts
 
 NAME = "elide"
 _LINE, _SHORT_LINE = 45, 25
@@ -34,12 +35,25 @@ def propose(items: Sequence[Item], zones: Zones, context: EditContext) -> Propos
 
 
 def apply(items: Sequence[Item], proposal: Proposal, context: EditContext) -> list[Item]:
-    """Return the items with the proposal's results replaced, each only if its placeholder is smaller."""
-    plain = _is_plain(context)
-    known = frozenset[str]() if plain else _names_in_talk(items)
-    return replace_results(
-        items, proposal, context, lambda result: _placeholder(result, context, known, plain=plain)
-    )
+    """Return the items with the proposal's results replaced, each only if its placeholder is smaller.
+
+    A digest leaves out what is shown elsewhere: in the talk, in results that stay, and in the placeholders before it. What an
+    older one of the results had too comes last in it.
+    """
+    if _is_plain(context):
+        return replace_results(
+            items, proposal, context, lambda result: _placeholder(result, context, plain=True)
+        )
+    gone = {(target.item, target.path) for target in proposal.targets}
+    known, repeated = _names_shown(items, gone, context.summarised), set[str]()
+
+    def text_for(result: ShownResult) -> str:
+        text = _placeholder(result, context, known=known, repeated=repeated)
+        repeated.update(names_in(result.text))
+        known.update(names_in(text))
+        return text
+
+    return replace_results(items, proposal, context, text_for)
 
 
 def replace_results(
@@ -72,12 +86,29 @@ def _expected_size(result: ShownResult, context: EditContext) -> int:
     return min(result.tokens, max(_SHORT_LINE, int(result.tokens * (context.digest_ratio + FRAME_SHARE))))
 
 
-def _names_in_talk(items: Sequence[Item]) -> frozenset[str]:
-    """Return the names in what users and assistant wrote: a digest need not repeat them."""
-    return frozenset(name for item in items for name in NAMES.findall(item.message.text))
+def _names_shown(items: Sequence[Item], gone: Container[PartPlace], summarised: Sequence[Span]) -> set[str]:
+    """Return the names in what will be shown: what users and assistant wrote, calls, and the results that are not `gone`."""
+    shown: set[str] = set()
+    for at, item in enumerate(items):
+        if any(span.start <= at < span.stop for span in summarised):
+            continue
+        shown |= names_in(item.message.text)
+        for path, part in shown_parts(item):
+            if isinstance(part, ToolCall):
+                shown |= names_in(part.arguments)
+            elif isinstance(part, ToolResult) and (at, path) not in gone:
+                shown |= names_in(part.text)
+    return shown
 
 
-def _placeholder(result: ShownResult, context: EditContext, known: frozenset[str], *, plain: bool) -> str:
+def _placeholder(
+    result: ShownResult,
+    context: EditContext,
+    *,
+    known: Container[str] = frozenset(),
+    repeated: Container[str] = frozenset(),
+    plain: bool = False,
+) -> str:
     """Return the placeholder of a result's original text; its size is a share of what is shown of the result now."""
     whole = result_text(result.original)
     shown = min(1.0, len(result.text) / max(len(whole), 1))
@@ -89,6 +120,7 @@ def _placeholder(result: ShownResult, context: EditContext, known: frozenset[str
         tokenizer=context.tokenizer,
         digest_ratio=(context.digest_ratio + FRAME_SHARE) * shown - FRAME_SHARE,
         known=known,
+        repeated=repeated,
         plain=plain,
         tokens=result.tokens if plain else None,
     )

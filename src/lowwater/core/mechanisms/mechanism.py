@@ -9,7 +9,7 @@ from msgspec.structs import force_setattr, replace
 
 from lowwater.core.decisions import unscaled
 from lowwater.core.limits import Limits
-from lowwater.core.messages import Message, legal_cuts
+from lowwater.core.messages import Message, Span, legal_cuts
 from lowwater.core.proposals import Preset, Proposal
 from lowwater.core.view import Item, Summary
 from lowwater.protocols import Tokenizer
@@ -107,6 +107,8 @@ class EditContext(Struct, frozen=True, kw_only=True):
     """How long a tool result may be if the prompt does not fit."""
     too_large: bool = False
     """The request has more bytes than its provider accepts: images in the tail may be removed too."""
+    summarised: tuple[Span, ...] = ()
+    """The items that summaries of the same rewrite will replace: what they say will not be shown. Given to `apply` only."""
     results: "tuple[ShownResult, ...]" = ()
     """The tool results of the view, except placeholders; given to `propose` only."""
     taken: "frozenset[PartPlace]" = frozenset()

@@ -1,6 +1,7 @@
 """The placeholder of an elided tool result: what it was, a digest of it, and how to get it back."""
 
 import re
+from collections.abc import Container
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -48,14 +49,16 @@ def placeholder(
     offers_recall: bool,
     tokenizer: Tokenizer,
     digest_ratio: float = 0.15,
-    known: frozenset[str] = frozenset(),
+    known: Container[str] = frozenset(),
+    repeated: Container[str] = frozenset(),
     plain: bool = False,
     tokens: int | None = None,
 ) -> str:
     """Return the placeholder of `text`, the result of `call` in message `number`; empty if it would not be smaller.
 
     It is one line and, unless `plain`, a digest. Together they have at most `digest_ratio` plus one per cent of the
-    original's tokens, if the shortest line allows that. `known` names are shown elsewhere in the view and are left out.
+    original's tokens, if the shortest line allows that. `known` names are shown elsewhere in the view and are left out;
+    `repeated` ones, which an older result has too, come last.
     `tokens` is the size of `text` if it is known already.
     """
     whole = tokenizer.count(text) if tokens is None else tokens
@@ -65,7 +68,9 @@ def placeholder(
     else:
         room = int(whole * (digest_ratio + FRAME_SHARE))
         line = _line_within(frame, room, tokenizer)
-        shown = line + _digest_below(line, text, call, room, tokenizer=tokenizer, known=known)
+        shown = line + _digest_below(
+            line, text, call, room, tokenizer=tokenizer, known=known, repeated=repeated
+        )
     return shown if tokenizer.count(shown) < whole else ""
 
 
@@ -105,16 +110,32 @@ def _line_within(frame: _Frame, room: int, tokenizer: Tokenizer) -> str:
 
 
 def _digest_below(
-    line: str, text: str, call: ToolCall | None, room: int, *, tokenizer: Tokenizer, known: frozenset[str]
+    line: str,
+    text: str,
+    call: ToolCall | None,
+    room: int,
+    *,
+    tokenizer: Tokenizer,
+    known: Container[str],
+    repeated: Container[str],
 ) -> str:
     """Return as much of a digest as fits below the line, beginning with a line break."""
     tool, subject, arguments = (
         (classify(call.name), subject_of(call), call.arguments) if call else ("other", "", "")
     )
-    shown = known.union(NAME.findall(arguments), NAME.findall(line))
+    said = [*NAME.findall(arguments), *NAME.findall(line)]
     left = room - tokenizer.count(line + "\n")
     while left > 0:
-        found = digest(text, tool=tool, subject=subject, tokens=left, tokenizer=tokenizer, known=shown)
+        found = digest(
+            text,
+            tool=tool,
+            subject=subject,
+            tokens=left,
+            tokenizer=tokenizer,
+            said=said,
+            known=known,
+            repeated=repeated,
+        )
         over = tokenizer.count(f"{line}\n{found}") - room
         if not found or over <= 0:
             return f"\n{found}" if found else ""

@@ -124,12 +124,12 @@ def unprotected(results: Sequence[ShownResult], preset: Preset) -> list[ShownRes
 
 
 def calls_in(items: Iterable[Item]) -> dict[str, ToolCall]:
-    """Return the tool calls in a view by their ids."""
+    """Return the tool calls in a view by their ids, as they came: what their results are about does not change with an edit."""
     return {
         part.id: part
         for item in items
         if item.message.role == "assistant"
-        for part in item.message.parts
+        for part in (item.original if isinstance(item, Edited) else item.message).parts
         if isinstance(part, ToolCall)
     }
 

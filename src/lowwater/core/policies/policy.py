@@ -16,7 +16,9 @@ from lowwater.settings import Settings, ToolResultSettings
 OWN = Preset()
 """What a policy asks of the mechanisms unless it was modelled on another system."""
 PRICED = replace(OWN, priced=True)
-SEED = Preset(elide_limit_chars=200, never_prune=(*OWN.never_prune, "read"), by_value=False)
+SEED = Preset(
+    elide_limit_chars=200, never_prune=(*OWN.never_prune, "read"), by_value=False, digests_arguments=False
+)
 RUNWAY = replace(SEED, plain_placeholders=True)
 CLASSIC = replace(RUNWAY, threshold_floor=False, note_in_system=True)
 PolicyRule = Callable[[DecisionContext, Settings], Decision]

@@ -110,8 +110,10 @@ def carry_out(
 
     If no pruning can be enough, messages that the summary will replace are not pruned, unless it turns out that there is none.
     """
-    work = replace(work, request=replace(work.request, items=tuple(work.request.items)))
     spans = [proposal for proposal in decision.proposals if proposal.span is not None]
+    summarised = tuple(proposal.span for proposal in spans if proposal.span is not None)
+    context = replace(work.request.context, summarised=summarised)
+    work = replace(work, request=replace(work.request, items=tuple(work.request.items), context=context))
     others = [proposal for proposal in decision.proposals if proposal.span is None]
     edits = [proposal for proposal in others if reach_of(proposal.mechanism) != "last-resort"]
     last = [proposal for proposal in others if reach_of(proposal.mechanism) == "last-resort"]

@@ -74,7 +74,7 @@ def _longest_word(text: str) -> str:
 
 
 class Origin(Struct, frozen=True, kw_only=True):
-    """The tool result that a reference came from."""
+    """The tool result, or the call, that a reference came from."""
 
     number: int
     """The number of its message in the ledger."""
@@ -86,7 +86,7 @@ class Origin(Struct, frozen=True, kw_only=True):
 
 
 class LaterUse(Struct, frozen=True, kw_only=True):
-    """A reference in an answer to something that exactly one earlier result contains."""
+    """A reference in an answer to something that exactly one earlier result, or one earlier call, contains."""
 
     kind: ReferenceKind
     text: str
@@ -107,19 +107,22 @@ class _Pieces(Struct, frozen=True, kw_only=True):
 
     texts: list[str]
     origins: list[Origin | None]
+    passed: list[Origin | None]
+    """For each text the call whose arguments it is, if it is one."""
     starts: list[int]
     """For each message, how many texts came before it."""
 
 
-def uses_of(messages: Sequence[Message]) -> list[LaterUse]:
-    """Return the uses of tool results in a session, in order."""
+def uses_of(messages: Sequence[Message], *, of_calls: bool = False) -> list[LaterUse]:
+    """Return the uses of tool results in a session, in order; or those of what its calls passed to their tools."""
     pieces = _pieces(messages)
     found = list(_first_named(messages))
     occurrences = Occurrences(pieces.texts, (reference.text for _, reference in found))
     turns = _turns(messages)
     uses: list[LaterUse] = []
     for number, reference in found:
-        origin = _only_origin(reference.text, pieces, occurrences, before=pieces.starts[number - 1])
+        only = _only_text(reference.text, occurrences, before=pieces.starts[number - 1])
+        origin = None if only is None else (pieces.passed if of_calls else pieces.origins)[only]
         if origin is not None and not _is_line_number(reference, origin.text):
             use = LaterUse(
                 kind=reference.kind,
@@ -147,7 +150,7 @@ def argument_texts(
 
 
 def _pieces(messages: Sequence[Message]) -> _Pieces:
-    pieces = _Pieces(texts=[], origins=[], starts=[])
+    pieces = _Pieces(texts=[], origins=[], passed=[], starts=[])
     calls: dict[str, tuple[int, ToolCall]] = {}
     for number, (turn, message) in enumerate(zip(_turns(messages), messages, strict=True), start=1):
         pieces.starts.append(len(pieces.texts))
@@ -156,9 +159,14 @@ def _pieces(messages: Sequence[Message]) -> _Pieces:
             made, call = calls.get(result.call_id, (turn, _NO_CALL))
             pieces.texts.append(result.text)
             pieces.origins.append(Origin(number=number, turn=made, call=call, text=result.text))
-        said = (text for call in message.calls for text in (call.name, *argument_texts(call, keys=True)))
-        pieces.texts.append("\n".join([message.text, *said]))
+            pieces.passed.append(None)
+        pieces.texts.append(message.text)
         pieces.origins.append(None)
+        pieces.passed.append(None)
+        for call in message.calls:
+            pieces.texts.append("\n".join((call.name, *argument_texts(call, keys=True))))
+            pieces.origins.append(None)
+            pieces.passed.append(Origin(number=number, turn=turn, call=call, text=call.arguments))
     return pieces
 
 
@@ -206,13 +214,11 @@ def _is_line_number(reference: Reference, text: str) -> bool:
     return True
 
 
-def _only_origin(text: str, pieces: _Pieces, occurrences: Occurrences, *, before: int) -> Origin | None:
-    """Return the result that contains the text, if no other earlier text does."""
+def _only_text(text: str, occurrences: Occurrences, *, before: int) -> int | None:
+    """Return which text has it, if no other earlier one does."""
     earlier = (index for index in occurrences.of(text) if index < before)
     only = next(earlier, None)
-    if only is None or next(earlier, None) is not None:
-        return None
-    return pieces.origins[only]
+    return None if only is None or next(earlier, None) is not None else only
 
 
 def _values(value: object, *, keys: bool, without: frozenset[str]) -> Iterator[str]:
