@@ -10,7 +10,7 @@ from lowwater.core.mechanisms import native, summarize
 from lowwater.core.mechanisms.mechanism import survey
 from lowwater.core.policies.safety_rules import cool_down_left
 from lowwater.core.proposals import Proposal
-from lowwater.core.turns.candidates import cost_of_summary
+from lowwater.core.turns.candidates import cost_of_summary, index_of
 from lowwater.core.turns.commit import commit
 from lowwater.core.turns.compaction import CompactionResult, CompactionWork, carry_out
 from lowwater.core.turns.decision_context import DecisionInputs, native_rung
@@ -88,7 +88,7 @@ def order_ladder(
     pricing = pricing_for(state, setup, len(state.ledger.view.items), at)
     starts = pricing.starts()
     replaced = sum(starts[step.span.stop] - starts[step.span.start] for step in spans if step.span)
-    removed = sum(scaled(step.removes, pricing.scale) for step in spans)
+    removed = sum(scaled(step.removes, pricing.scale) + index_of(step, pricing) for step in spans)
     calls = pricing.summary_calls(replaced=replaced, summary=max(0, replaced - removed))
     cheapest = {rung: call for call, rung in reversed(calls)}
     order = dict.fromkeys([*(rung for _, rung in calls), *range(setup.rungs)])

@@ -58,6 +58,8 @@ class PricingContext(Struct, frozen=True, kw_only=True):
     """How many messages those are."""
     disturbed_calls: float = 0.0
     """How many calls over the prompt every change of the view is expected to cost, whatever it removes."""
+    offers_recall: bool = False
+    """The model can recall, so that an index stands behind each summary."""
     summarizers: tuple[Model | None, ...] = ()
     """The models that write summaries, by rung; None where it is not known. The session's own model can extend its cached prefix."""
 
@@ -242,6 +244,7 @@ def pricing_for(state: State, setup: Setup, tail: int, at: float) -> PricingCont
         calls=state.totals.turns,
         session_tokens=scaled(state.ledger.view.original_tokens, state.scale),
         messages=len(state.ledger.messages),
+        offers_recall=state.offers_recall,
         disturbed_calls=setup.settings.compression.disturbed_calls,
         summarizers=setup.summary_models if setup.may_ask(state) else (),
     )
