@@ -158,6 +158,7 @@ def _index(
         tokens=room,
         tokenizer=context.tokenizer,
         redact=context.redact,
+        break_even=context.break_even,
     )
 
 

@@ -31,18 +31,19 @@ from lowwater.core.tools import ToolClass, bare_name, class_of, classify, subjec
 from lowwater.core.view import Edited, Item, Summary
 from lowwater.protocols import Tokenizer
 
-SHARE, MOST_TOKENS = 0.25, 2_500
+SHARE, MOST_TOKENS = 0.25, 4_000
 """The index may use this share of the tokens that the summary saves, plus what earlier indexes used, and at most so many."""
-EXPECTED_SHARE = 0.03
+EXPECTED_SHARE = 0.06
 """What it usually has of the tokens that are replaced (`python -m bench.kept_names`)."""
 _LEAST_CHARS = 400
 """Results that are shorter are listed only for their names: running the call again is as quick as recalling them."""
 _NAMES_SHARE = 0.85
 """The share of the index for names; the rest is for the lines of results without any."""
 
-_HEADING = "Index of the removed tool results, by handle, with names found only in them:"
+_HEADING = "Index of removed tool results, with names only they had:"
 _LINE = re.compile(r"(.*\S) lw:(\d{1,15}(?:,\d{1,15})*)(?:: (.*))?")
 _MORE = re.compile(r"and (\d{1,15}) more, lw:(\d{1,15}) to lw:(\d{1,15})")
+_PIECE = re.compile(r"[^/]+\Z|\w+")
 _HANDLE = re.compile(r"\blw:(?=\s?\d)", re.IGNORECASE)
 _UNLISTED: frozenset[ToolClass] = frozenset({"write", "todo"})
 _RECALL_TOOLS = "lowwater_"
@@ -68,11 +69,16 @@ _RARELY = 0.2
 """How much less numbers, addresses and hashes are used again than in a digest, where they stand beside what they belong to."""
 _REPEATED = 1.5
 """How much more often a name is needed that several of the results have."""
+_USES_PER_WORTH = 0.00266
+"""How many later uses there are for each token of a name, by its worth per token: 340 uses of 41,000 names behind 66 summaries of recorded
+sessions; within 0.4 to 1.3 times this in every range of worth (`python -m bench.index_worth`)."""
+_LOST_USE = 3
+"""How many recalls a use is worth: besides the call, the model has to notice that it lacks something, and often does not."""
 _HASH = re.compile(r"[0-9a-f]{7,64}|[0-9a-f]{8}-[0-9a-f-]{27}")
 
 
-class _Listed(Struct, frozen=True, kw_only=True, gc=False):
-    """A tool result that may be listed, and the names that are only in results."""
+class ListedResult(Struct, frozen=True, kw_only=True, gc=False):
+    """A tool result that may be listed, and the names that only results have, each with its worth in comparison with others."""
 
     label: str
     number: int
@@ -97,11 +103,13 @@ def index_of_results(
     tokens: int,
     tokenizer: Tokenizer,
     redact: bool,
+    break_even: float = 0.0,
 ) -> str:
     """Return an index of the tool results in the items that a summary replaces, within `tokens`; empty if there are none.
 
     `beside` are the items that stay in view. Lines of an earlier summary's index are carried over. Results most likely to be
-    used again come first.
+    used again come first. A name is left out if its chance of being used is below `break_even` for each of its tokens,
+    because carrying it then costs more than the recalls that it saves.
     """
     earlier = [index_in(item.message.text) for item in replaced if isinstance(item, Summary)]
     known = _known_names(replaced, beside, summary)
@@ -110,7 +118,8 @@ def index_of_results(
     )
     newest = max((each.number for each in listed), default=0)
     listed.sort(key=lambda each: (-_reuse_chance(each, newest), -each.number, each.label))
-    names = _chosen(listed, int(tokens * _NAMES_SHARE), tokenizer)
+    least = break_even / (_USES_PER_WORTH * _LOST_USE)
+    names = _chosen(listed, int(tokens * _NAMES_SHARE), tokenizer, least=least)
     return _fitted(listed, names, list(_carried_omissions(earlier)), tokens, tokenizer)
 
 
@@ -130,7 +139,16 @@ def expected_tokens(replaced: Sequence[Item]) -> int:
 # What is listed
 
 
-def _results_in(items: Sequence[Item], known: frozenset[str], *, redact: bool) -> Iterator[_Listed]:
+def results_to_list(
+    replaced: Sequence[Item], *, beside: Sequence[Item] = (), summary: str = "", redact: bool
+) -> list[ListedResult]:
+    """Return the results that an index could list, each name with the newest of those that have it."""
+    earlier = [index_in(item.message.text) for item in replaced if isinstance(item, Summary)]
+    known = _known_names(replaced, beside, summary)
+    return _without_repeats([*_carried_results(earlier, known), *_results_in(replaced, known, redact=redact)])
+
+
+def _results_in(items: Sequence[Item], known: frozenset[str], *, redact: bool) -> Iterator[ListedResult]:
     """Yield the results in these items that are worth listing, as they originally were."""
     calls = calls_in(items)
     found: list[tuple[int, ToolCall, str]] = []
@@ -149,7 +167,7 @@ def _results_in(items: Sequence[Item], known: frozenset[str], *, redact: bool) -
         if kind in _UNLISTED:
             continue
         content = read_content(conceal(text) if redact else text, tool=kind, subject=subject_of(call))
-        yield _Listed(
+        yield ListedResult(
             label=f"{_tool_label(call)} {subject}".strip(),
             number=number,
             kind=kind,
@@ -160,14 +178,15 @@ def _results_in(items: Sequence[Item], known: frozenset[str], *, redact: bool) -
 
 def _known_names(replaced: Iterable[Item], beside: Iterable[Item], summary: str) -> frozenset[str]:
     """Return the names that the summary or the rest of the view says, and those that were said beside results in what is replaced."""
-    known = set(NAME.findall(summary))
+    texts = [summary]
     for item in beside:
-        for text in texts_of(item.message):
-            known.update(NAME.findall(text))
+        texts += texts_of(item.message)
     for item in replaced:
         if not isinstance(item, Summary):
-            for text in _said(item.original if isinstance(item, Edited) else item.message):
-                known.update(NAME.findall(text))
+            texts += _said(item.original if isinstance(item, Edited) else item.message)
+    known = {name for text in texts for name in NAME.findall(text)}
+    # Who says a path has said the name of its file, too.
+    known.update([word for name in known for word in _PIECE.findall(name)])
     return frozenset(known)
 
 
@@ -203,7 +222,7 @@ def _shorten(subject: str) -> str:
     return subject[:_WIDTH].rstrip()
 
 
-def _carried_results(indexes: Iterable[str], known: frozenset[str]) -> Iterator[_Listed]:
+def _carried_results(indexes: Iterable[str], known: frozenset[str]) -> Iterator[ListedResult]:
     for index in indexes:
         for line in index.splitlines():
             if found := _LINE.fullmatch(line):
@@ -214,7 +233,7 @@ def _carried_results(indexes: Iterable[str], known: frozenset[str]) -> Iterator[
                 names = tuple(distinct_names(content, known))
                 numbers = sorted(map(int, found[2].split(",")))
                 for number in numbers:
-                    yield _Listed(
+                    yield ListedResult(
                         label=found[1],
                         number=number,
                         kind=kind,
@@ -230,11 +249,11 @@ def _carried_omissions(indexes: Iterable[str]) -> Iterator[_Omitted]:
                 yield _Omitted(count=int(found[1]), first=int(found[2]), last=int(found[3]))
 
 
-def _omit(listed: _Listed) -> _Omitted:
+def _omit(listed: ListedResult) -> _Omitted:
     return _Omitted(count=1, first=listed.number, last=listed.number)
 
 
-def _without_repeats(listed: Iterable[_Listed]) -> list[_Listed]:
+def _without_repeats(listed: Iterable[ListedResult]) -> list[ListedResult]:
     """Return each result once, and each name with the last of the results that have it."""
     results = list({(each.label, each.number): each for each in listed}.values())
     count: dict[str, int] = {}
@@ -242,7 +261,7 @@ def _without_repeats(listed: Iterable[_Listed]) -> list[_Listed]:
         for name in each.names:
             count[name.text] = count.get(name.text, 0) + 1
     seen: set[str] = set()
-    kept: list[_Listed] = []
+    kept: list[ListedResult] = []
     for each in reversed(results):
         names = [name for name in each.names if name.text not in seen]
         seen.update(name.text for name in names)
@@ -255,7 +274,7 @@ def _without_repeats(listed: Iterable[_Listed]) -> list[_Listed]:
 # What is chosen
 
 
-def _reuse_chance(listed: _Listed, newest: int) -> float:
+def _reuse_chance(listed: ListedResult, newest: int) -> float:
     """Return how likely a result is to be used again; its age in turns is half that in messages, a call and its result."""
     return chance_of_use(listed.kind, listed.chars, (newest - listed.number) // 2)
 
@@ -268,19 +287,22 @@ def _worth(name: Name, tool: ToolClass, results: int) -> float:
     return worth * _REPEATED if results > 1 else worth
 
 
-def _chosen(listed: Sequence[_Listed], tokens: int, tokenizer: Tokenizer) -> list[Priced]:
-    """Return the names that are worth most for their tokens, the most valuable first."""
+def _chosen(
+    listed: Sequence[ListedResult], tokens: int, tokenizer: Tokenizer, *, least: float
+) -> list[Priced]:
+    """Return the names that are worth most for their tokens, and `least` at least, the most valuable first."""
     offers = choose_names([name for each in listed for name in each.names], tokens, tokenizer)
-    return sorted(offers, key=lambda offer: (-offer.value, offer.order))
+    worthwhile = (offer for offer in offers if offer.value >= least)
+    return sorted(worthwhile, key=lambda offer: (-offer.value, offer.order))
 
 
 # How it is written
 
 
 def _fitted(
-    listed: Sequence[_Listed],
+    listed: Sequence[ListedResult],
     names: Sequence[Priced],
-    left: list[_Omitted],
+    left: Sequence[_Omitted],
     tokens: int,
     tokenizer: Tokenizer,
 ) -> str:
@@ -297,10 +319,13 @@ def _fitted(
             bare = max(0, bare - 1 - over // _LINE_TOKENS)
         else:
             keep = max(0, keep - 1 - over // _NAME_TOKENS)
-    return ""
+    # Not one name fits; a handle still may.
+    return _fitted(listed, (), left, tokens, tokenizer) if names else ""
 
 
-def _rendered(listed: Sequence[_Listed], shown: dict[str, str], bare: int, left: Sequence[_Omitted]) -> str:
+def _rendered(
+    listed: Sequence[ListedResult], shown: dict[str, str], bare: int, left: Sequence[_Omitted]
+) -> str:
     """Return the index with these names, and with the first `bare` of the results that have none of them."""
     groups: dict[str, tuple[list[int], list[str]]] = {}
     omitted = list(left)

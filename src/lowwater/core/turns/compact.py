@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from lowwater.core.decisions import Compact, DecisionContext, scaled
 from lowwater.core.ledger import Ledger
 from lowwater.core.mechanisms import native, summarize
-from lowwater.core.mechanisms.mechanism import survey
+from lowwater.core.mechanisms.mechanism import ProposalRequest, survey
 from lowwater.core.policies.safety_rules import cool_down_left
 from lowwater.core.proposals import Proposal
 from lowwater.core.turns.candidates import cost_of_summary, index_of
@@ -25,7 +25,7 @@ def compact(
     """Carry out a decision to compact, and commit the outcome; the summary keeps more detail about `focus`."""
     now, decision = inputs.now, prefer_native(decision, inputs, state, setup)
     work = CompactionWork(
-        request=inputs.request,
+        request=_with_break_even(inputs, state, setup),
         prompt=now.prompt,
         at=now.at,
         ladder=_ladder(state, setup, now, decision),
@@ -37,6 +37,13 @@ def compact(
     yield Announce(ledger=state.ledger)
     result = yield from _with_ledger(carry_out(work, decision), state.ledger)
     return commit(state, result, setup, work=work, now=now, decision=decision)
+
+
+def _with_break_even(inputs: DecisionInputs, state: State, setup: Setup) -> ProposalRequest:
+    """Return what the mechanisms are given, with the chance from which on it pays to carry a name behind a summary."""
+    pricing = inputs.pricing or pricing_for(state, setup, len(state.ledger.view.items), inputs.now.at)
+    context = replace(inputs.request.context, break_even=pricing.break_even)
+    return replace(inputs.request, context=context)
 
 
 # Who writes the summary
