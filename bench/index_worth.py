@@ -7,7 +7,8 @@ summarised; its names that stand nowhere else are those an index could list (`lo
 (`lowwater.lab.references`) after the cut are looked for in them. The first table tells by source how many of the uses have such
 a name, what listing all of them would take, and how many uses there are for each token of a name by its worth per token,
 which is `_USES_PER_WORTH` of the index. The second compares orders: how many of those uses the names of so many tokens
-hold. The regression is fitted for each source on all others, and is not shipped.
+hold. The regression is fitted for each source on all others, and is not shipped. The last line is about files that were edited
+in the 40 calls before a cut and last read before what is kept: how many of them are read again within 20 calls.
 """
 
 import argparse
@@ -27,11 +28,13 @@ from lowwater.core.mechanisms.digest import choose_names
 from lowwater.core.messages import Message
 from lowwater.core.references import reference_kind
 from lowwater.core.summary.index import ListedResult, results_to_list
+from lowwater.core.tools import class_of, path_of
 from lowwater.core.view import Original
 from lowwater.lab.references.uses import LaterUse, find_words, uses_of
 from lowwater.lab.replay.script import script_of
 
 LEAST_CALLS, CUTS, KEPT = 60, (40, 80, 160, 320), 20
+RECENT, SOON = 40, 20
 BUDGETS = (500, 1_000, 1_500, 2_500, 4_000)
 TOKENIZER = tokenizer_for("o200k")
 ALL = 10**9
@@ -58,6 +61,16 @@ class Cut(Struct, frozen=True, kw_only=True):
     found: int
     """The uses that are in a name which could be listed."""
     rows: tuple[Row, ...]
+    edited: "EditedFiles"
+
+
+class EditedFiles(Struct, kw_only=True):
+    """Files that were edited shortly before a cut and whose content is not kept."""
+
+    files: int = 0
+    read_again: int = 0
+    tokens: int = 0
+    """Of their last reads."""
 
 
 def cuts_of(messages: Sequence[Message], source: str, first: int) -> Iterator[Cut]:
@@ -69,11 +82,47 @@ def cuts_of(messages: Sequence[Message], source: str, first: int) -> Iterator[Cu
             tail, end = answers[calls - KEPT], answers[calls]
             listed = results_to_list(items[:tail], beside=items[tail:end], redact=True)
             later = [use for use in uses if use.number > end and use.origin.number <= tail]
-            yield _cut(listed, later, source, first + number, calls)
+            edited = edited_files(messages, answers, calls, tail)
+            yield _cut(listed, later, edited, source=source, number=first + number, calls=calls)
+
+
+def edited_files(messages: Sequence[Message], answers: Sequence[int], calls: int, tail: int) -> EditedFiles:
+    """Return what became of the files that were edited in the calls before a cut and last read before message `tail`."""
+    made = {call.id: call for message in messages for call in message.calls}
+    end, recently = answers[calls], answers[max(0, calls - RECENT)]
+    soon = answers[min(len(answers) - 1, calls + SOON)]
+    edited = {
+        path_of(call)
+        for message in messages[recently:end]
+        for call in message.calls
+        if class_of(call) == "write" and path_of(call)
+    }
+    last: dict[str, tuple[int, int]] = {}
+    for at, message in enumerate(messages[:end]):
+        for result in message.results:
+            call = made.get(result.call_id)
+            if call is not None and class_of(call) == "read" and path_of(call) in edited:
+                last[path_of(call)] = at, TOKENIZER.count(result.text)
+    again = {
+        path_of(call) for message in messages[end:soon] for call in message.calls if class_of(call) == "read"
+    }
+    found = EditedFiles()
+    for path, (at, tokens) in last.items():
+        if at < tail:
+            found.files += 1
+            found.tokens += tokens
+            found.read_again += path in again
+    return found
 
 
 def _cut(
-    listed: Sequence[ListedResult], later: Sequence[LaterUse], source: str, number: int, calls: int
+    listed: Sequence[ListedResult],
+    later: Sequence[LaterUse],
+    edited: EditedFiles,
+    *,
+    source: str,
+    number: int,
+    calls: int,
 ) -> Cut:
     by_result: dict[int, list[LaterUse]] = defaultdict(list)
     for use in later:
@@ -98,7 +147,7 @@ def _cut(
         )
         for offer in choose_names([name for result in listed for name in result.names], ALL, TOKENIZER)
     ]
-    return Cut(source=source, uses=len(later), found=found, rows=tuple(rows))
+    return Cut(source=source, uses=len(later), found=found, rows=tuple(rows), edited=edited)
 
 
 def _features(name: str, worth: float, result: ListedResult, newest: int, calls: int) -> tuple[float, ...]:
@@ -186,6 +235,13 @@ def tables(cuts: Sequence[Cut]) -> Iterator[str]:
     yield "|---" * (1 + len(BUDGETS)) + "|"
     for name, order in orders.items():
         yield f"| {name} | {' | '.join(f'{kept(rows, order, budget):.1%}' for budget in BUDGETS)} |"
+
+    files = sum(cut.edited.files for cut in cuts)
+    again, read = sum(cut.edited.read_again for cut in cuts), sum(cut.edited.tokens for cut in cuts)
+    yield (
+        f"\nFiles edited shortly before and not kept: {files:,}, {read / max(1, files):,.0f} tokens each; "
+        f"read again soon: {again / max(1, files):.1%}."
+    )
 
 
 def main() -> int:

@@ -5,11 +5,12 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lowwater.core.entries import Compacted, Rewound
 from lowwater.core.mechanisms.registry import EDITS
 from lowwater.core.mechanisms.spans import replace_span
-from lowwater.core.messages import Span
+from lowwater.core.messages import Span, Text
 from lowwater.core.summary.frame import index_in, is_framed, unframe
 from lowwater.core.summary.index import MOST_TOKENS, expected_tokens, index_of_results, tokens_of_indexes
 from lowwater.core.summary.instructions import standing_instructions
@@ -41,7 +42,7 @@ def index_of(items: list[Item]) -> str:
 def names_by_handle(index: str) -> dict[int, set[str]]:
     found: dict[int, set[str]] = {}
     for line in index.splitlines()[1:]:
-        if listed := re.fullmatch(r".* lw:([\d,]+)(?:: (.*))?", line):
+        if not line.startswith("and ") and (listed := re.fullmatch(r".* lw:([\d,]+)(?:: (.*))?", line)):
             for number in map(int, listed[1].split(",")):
                 found[number] = set((listed[2] or "").split())
     return found
@@ -109,6 +110,22 @@ def test_an_index_does_not_grow_for_ever() -> None:
         assert sizes[-1] <= MOST_TOKENS
         assert tokens_of_indexes(items) == pytest.approx(sizes[-1], rel=0.5)
     assert max(sizes) > 500
+
+
+def test_the_line_of_what_was_left_out_is_not_taken_for_a_result() -> None:
+    items = script(*(f"name_{at}" for at in range(9))).items()
+    short = index_of_results(items[1:19], tokens=60, tokenizer=RECALL.tokenizer, redact=True)
+    assert (
+        more := re.search(
+            r"^and (\d+) more, lw:(\d+) to lw:(\d+): search for their words$", short, re.MULTILINE
+        )
+    )
+    (summary,) = (item for item in summarised(items, 19) if isinstance(item, Summary))
+    framed = summary.message.text.replace(index_in(summary.message.text), short)
+    carried = replace(summary, message=summary.message.with_parts([Text(text=framed)]))
+    again = index_of_results([carried], tokens=400, tokenizer=RECALL.tokenizer, redact=True)
+    assert again.splitlines()[-1] == more[0]
+    assert len(again.splitlines()) == len(short.splitlines())
 
 
 def test_a_secret_in_a_result_is_not_listed() -> None:

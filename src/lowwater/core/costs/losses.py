@@ -8,5 +8,5 @@ LOST_BY_SUMMARY = 0.99
 With 0.5 instead, recorded sessions cost 1 % less with rework, for more summaries and fewer later uses in view (bench/README.md,
 "What a summary loses").
 """
-LOST_BEHIND_INDEX = 0.25
-"""Of what a summary replaces whose index names it, for a model that can recall (`python -m bench.reach`)."""
+LOST_BEHIND_INDEX = 0.17
+"""Of what a summary with an index replaces, for a model that can recall (`python -m bench.kept_names`, five sources, four price sheets)."""

@@ -1,4 +1,4 @@
-"""Framing a summary as it appears in the view, the index of tool results after it, and the marker that replaces a missing summary."""
+"""Framing a summary as it appears in the view, with the index behind it, and the marker that replaces a missing summary."""
 
 from collections import Counter
 

@@ -34,7 +34,7 @@ from lowwater.protocols import Tokenizer
 SHARE, MOST_TOKENS = 0.25, 4_000
 """The index may use this share of the tokens that the summary saves, plus what earlier indexes used, and at most so many."""
 EXPECTED_SHARE = 0.06
-"""What it usually has of the tokens that are replaced (`python -m bench.kept_names`)."""
+"""What the first one usually has of the tokens that are replaced; a later one is hardly larger than the one it takes over."""
 _LEAST_CHARS = 400
 """Results that are shorter are listed only for their names: running the call again is as quick as recalling them."""
 _NAMES_SHARE = 0.85
@@ -69,10 +69,9 @@ _RARELY = 0.2
 """How much less numbers, addresses and hashes are used again than in a digest, where they stand beside what they belong to."""
 _REPEATED = 1.5
 """How much more often a name is needed that several of the results have."""
-_USES_PER_WORTH = 0.00266
-"""How many later uses there are for each token of a name, by its worth per token: 340 uses of 41,000 names behind 66 summaries of recorded
-sessions; within 0.4 to 1.3 times this in every range of worth (`python -m bench.index_worth`)."""
-_LOST_USE = 3
+_USES_PER_WORTH = 0.0018
+"""How many later uses there are for each token of a name, by its worth per token (`python -m bench.index_worth`)."""
+_LOST_USE = 4.5
 """How many recalls a use is worth: besides the call, the model has to notice that it lacks something, and often does not."""
 _HASH = re.compile(r"[0-9a-f]{7,64}|[0-9a-f]{8}-[0-9a-f-]{27}")
 
@@ -133,7 +132,7 @@ def expected_tokens(replaced: Sequence[Item]) -> int:
     """Return about how many tokens the index behind a summary of these items will have, for a model that can recall."""
     carried = tokens_of_indexes(replaced)
     raw = sum(item.tokens for item in replaced if not isinstance(item, Summary))
-    return min(MOST_TOKENS, carried + int(EXPECTED_SHARE * raw))
+    return min(MOST_TOKENS, max(carried, int(EXPECTED_SHARE * raw)))
 
 
 # What is listed
@@ -225,7 +224,7 @@ def _shorten(subject: str) -> str:
 def _carried_results(indexes: Iterable[str], known: frozenset[str]) -> Iterator[ListedResult]:
     for index in indexes:
         for line in index.splitlines():
-            if found := _LINE.fullmatch(line):
+            if (found := _LINE.fullmatch(line)) and not _MORE.match(line):
                 kind = classify(found[1].partition(" ")[0])
                 # Writes are not listed, so an editor in an index was used to view a file.
                 kind = "read" if kind == "write" else kind
@@ -309,6 +308,8 @@ def _fitted(
     """Return the index within `tokens`: lines without names are left out first, then the names that are worth least."""
     named = {offer.name.text for offer in names}
     bare = sum(not any(name.text in named for name in each.names) for each in listed)
+    if names:
+        bare = min(bare, int((1 - _NAMES_SHARE) * tokens) // _LINE_TOKENS)
     keep = len(names)
     while keep or bare:
         text = _rendered(listed, {offer.name.text: offer.name.shown for offer in names[:keep]}, bare, left)
