@@ -65,6 +65,14 @@ def test_what_is_said_or_still_shown_is_not_repeated() -> None:
     assert names_by_handle(index_of(summarised(items, 4))) == {3: {"only_here"}}
 
 
+def test_what_was_only_thought_is_not_said() -> None:
+    written = Script("anthropic").user("Go.").calls("read_file", {"path": "a.py"}, f"load_rates\n{FILLING}")
+    written.calls("read_file", {"path": "b.py"}, FILLING, thinking="It is load_rates.")
+    items = written.says("Seen.").user("And now?").items()
+    assert names_by_handle(index_of(summarised(items, 5)))[3] == {"load_rates"}
+    assert names_by_handle(index_of(summarised(items, 3)))[3] == {"load_rates"}
+
+
 def test_a_name_of_several_results_stands_with_the_newest() -> None:
     found = names_by_handle(index_of(summarised(script("load_rates first_one", "load_rates").items(), 5)))
     assert found == {3: {"first_one"}, 5: {"load_rates"}}

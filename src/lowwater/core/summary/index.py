@@ -22,7 +22,7 @@ from lowwater.core.mechanisms.digest import (
 )
 from lowwater.core.mechanisms.results import calls_in, is_placeholder, result_text
 from lowwater.core.mechanisms.reuse import chance_of_use
-from lowwater.core.messages import Message, Text, Thinking, ToolCall, ToolResult, texts_of
+from lowwater.core.messages import Message, Text, ToolCall, ToolResult
 from lowwater.core.references import NAME, reference_kind
 from lowwater.core.secrets.redaction import conceal
 from lowwater.core.summary.frame import index_in
@@ -179,7 +179,8 @@ def _known_names(replaced: Iterable[Item], beside: Iterable[Item], summary: str)
     """Return the names that the summary or the rest of the view says, and those that were said beside results in what is replaced."""
     texts = [summary]
     for item in beside:
-        texts += texts_of(item.message)
+        texts += _said(item.message)
+        texts += (result.text for result in item.message.results)
     for item in replaced:
         if not isinstance(item, Summary):
             texts += _said(item.original if isinstance(item, Edited) else item.message)
@@ -190,9 +191,10 @@ def _known_names(replaced: Iterable[Item], beside: Iterable[Item], summary: str)
 
 
 def _said(message: Message) -> Iterator[str]:
+    """Yield the text and the calls of a message; what was thought is in no summary, and may leave the view by itself."""
     for part in message.parts:
         match part:
-            case Text() | Thinking():
+            case Text():
                 yield part.text
             case ToolCall():
                 yield part.name
