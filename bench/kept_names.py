@@ -7,7 +7,7 @@
 from every source as far as there are so many, and appends each outcome to FILE; what is there already is not played again.
 FILE is for one state of the code: for the baseline, run `play` in a checkout of it (with its own `src` first on PYTHONPATH).
 `--never` plays the sessions without compaction too, which every state does alike. `compare` prints, for each price sheet and
-source, both states on the sessions that both have.
+source, both states on the sessions that both have on every sheet.
 """
 
 import argparse
@@ -27,6 +27,9 @@ from lowwater.lab.replay.script import SHEETS
 from lowwater.logs.recording import Recording
 
 LEAST_CALLS, SESSIONS = 60, 24
+TUNED_ON = ("entireio-cli", "entireio-git-sync")
+"""The sources on which the ranking of names was chosen."""
+LEFT_OUT = "sources left out"
 
 
 class Total(Struct, kw_only=True):
@@ -105,6 +108,8 @@ def tables(baseline: Sequence[Played], ours: Sequence[Played]) -> Iterator[str]:
     """Yield a table of both states, by price sheet and source."""
     keys = {(each.session, each.sheet) for each in baseline if each.row == SHIPPED.name}
     keys &= {(each.session, each.sheet) for each in ours if each.row == SHIPPED.name}
+    sheets = {sheet for _, sheet in keys}
+    keys = {key for key in keys if all((key[0], sheet) in keys for sheet in sheets)}
     never = {
         (each.session, each.sheet): each.outcome.total for each in (*baseline, *ours) if each.row == NEVER
     }
@@ -118,9 +123,9 @@ def tables(baseline: Sequence[Played], ours: Sequence[Played]) -> Iterator[str]:
         bills: dict[str, int] = defaultdict(int)
         for each in baseline:
             if each.sheet == sheet and each.row == SHIPPED.name and (each.session, sheet) in keys:
-                for group in ("all", each.source):
+                for group in _groups(each.source):
                     bills[group] += never.get((each.session, sheet), 0)
-        for source in sorted(befores, key=lambda name: (name != "all", name)):
+        for source in sorted(befores, key=lambda name: (name != "all", name != LEFT_OUT, name)):
             yield _row(sheet, source, befores[source], afters[source], bills[source])
 
 
@@ -128,9 +133,13 @@ def _by_source(played: Iterable[Played], sheet: str, keys: set[tuple[str, str]])
     totals: dict[str, Total] = defaultdict(Total)
     for each in played:
         if each.row == SHIPPED.name and each.sheet == sheet and (each.session, each.sheet) in keys:
-            totals["all"].add(each)
-            totals[each.source].add(each)
+            for group in _groups(each.source):
+                totals[group].add(each)
     return totals
+
+
+def _groups(source: str) -> tuple[str, ...]:
+    return ("all", source) if source in TUNED_ON else ("all", LEFT_OUT, source)
 
 
 def _row(sheet: str, source: str, before: Total, after: Total, never: int) -> str:

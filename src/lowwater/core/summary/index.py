@@ -53,6 +53,8 @@ _LINE_TOKENS, _NAME_TOKENS = 14, 6
 _WIDTH = 30
 _READ = 400
 """Characters of a subject that are read."""
+_MOST_READ = 500_000
+"""Characters of a result that are read."""
 _USUAL_CHARS = 2_000
 """The assumed length of a result that is known only from an earlier index."""
 _USUAL_KINDS: dict[ToolClass, ContentKind] = {
@@ -111,10 +113,7 @@ def index_of_results(
     because carrying it then costs more than the recalls that it saves.
     """
     earlier = [index_in(item.message.text) for item in replaced if isinstance(item, Summary)]
-    known = _known_names(replaced, beside, summary)
-    listed = _without_repeats(
-        [*_carried_results(earlier, known), *_results_in(replaced, known, redact=redact)]
-    )
+    listed = results_to_list(replaced, beside=beside, summary=summary, redact=redact)
     newest = max((each.number for each in listed), default=0)
     listed.sort(key=lambda each: (-_reuse_chance(each, newest), -each.number, each.label))
     least = break_even / (_USES_PER_WORTH * _LOST_USE)
@@ -165,7 +164,8 @@ def _results_in(items: Sequence[Item], known: frozenset[str], *, redact: bool) -
         kind = class_of(call)
         if kind in _UNLISTED:
             continue
-        content = read_content(conceal(text) if redact else text, tool=kind, subject=subject_of(call))
+        safe = conceal(text) if redact else text
+        content = read_content(safe[:_MOST_READ], tool=kind, subject=subject_of(call))
         yield ListedResult(
             label=f"{_tool_label(call)} {subject}".strip(),
             number=number,
