@@ -8,3 +8,6 @@ LOST_BY_SUMMARY = 0.99
 With 0.5 instead, recorded sessions cost 1 % less with rework, for more summaries and fewer later uses in view (bench/README.md,
 "What a summary loses").
 """
+LOST_BEHIND_INDEX = 0.17
+"""Of what a summary with an index replaces, for a model that can recall: 105 of 615 uses, in `python -m bench.reach --sample` and, of sources
+on which the index was not tuned, in `python -m bench.kept_names` (bench/README.md, "The index behind summaries")."""

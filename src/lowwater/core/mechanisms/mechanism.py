@@ -99,6 +99,8 @@ class EditContext(Struct, frozen=True, kw_only=True):
     digest_ratio: float = 0.15
     offers_recall: bool = False
     """The request offers the model a recall tool."""
+    break_even: float = 0.0
+    """The chance of use per token from which on it pays to carry a name rather than to recall its result; 0 if prices do not matter."""
     redact: bool = True
     """Secrets are removed from summaries."""
     protected_tokens: int = 0

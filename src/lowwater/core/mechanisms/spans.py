@@ -18,7 +18,8 @@ from lowwater.core.mechanisms.mechanism import EditContext
 from lowwater.core.mechanisms.results import share_of_tokens
 from lowwater.core.messages import Message, Role, Span, Text, ToolResult, message_text
 from lowwater.core.proposals import Proposal
-from lowwater.core.summary.frame import MOST_TOKENS, SHARE, frame, index_in, index_of_results, unframe
+from lowwater.core.summary.frame import frame, index_in, unframe
+from lowwater.core.summary.index import MOST_TOKENS, SHARE, index_of_results
 from lowwater.core.summary.pins import is_block_text
 from lowwater.core.summary.request import SummaryRequest
 from lowwater.core.summary.sanitize import with_known_handles
@@ -26,8 +27,6 @@ from lowwater.core.view import Edited, Item, Original, Summary, is_pin_block
 
 _AT_ONCE = 64
 """How many messages are looked at together, because they may have to be fetched from the store."""
-_INDEX_SHARE = 0.5
-"""The share of a summary's tokens that may be reserved for its index of tool results."""
 
 
 class Around(Struct, frozen=True, kw_only=True):
@@ -47,12 +46,16 @@ class Repeated(Struct, frozen=True, kw_only=True):
     number: int
 
 
-def offer_span(mechanism: str, items: Sequence[Item], span: Span, summary_tokens: int) -> Proposal | None:
-    """Return a proposal to replace the items of `span` by a summary of about `summary_tokens`; None if that gains nothing."""
+def offer_span(
+    mechanism: str, items: Sequence[Item], span: Span, summary_tokens: int, *, index_tokens: int = 0
+) -> Proposal | None:
+    """Return a proposal to replace the items of `span` by a summary and an index of about these sizes; None if that gains nothing."""
     replaced = sum([item.tokens for item in items[span.start : span.stop]])
     pinned = sum([item.tokens for item in items[span.start : span.stop] if is_pin_block(item)])
     repeated = _repeated(items, span)
-    removes = replaced - pinned - summary_tokens - (0 if repeated is None else _own_tokens(repeated))
+    removes = (
+        replaced - pinned - summary_tokens - index_tokens - (0 if repeated is None else _own_tokens(repeated))
+    )
     if removes <= 0:
         return None
     behind = sum([item.tokens for item in items[span.stop :]])
@@ -69,10 +72,7 @@ def offer_span(mechanism: str, items: Sequence[Item], span: Span, summary_tokens
 def request_for(
     items: Sequence[Item], span: Span, *, max_tokens: int, focus: str, recall: bool, redact: bool = True
 ) -> SummaryRequest:
-    """Return the request for a summary: the original messages of the span, and earlier summaries among them to update.
-
-    With recall, part of `max_tokens` is reserved for an index of tool results, if the earlier summaries have one.
-    """
+    """Return the request for a summary: the original messages of the span, and earlier summaries among them to update."""
     messages: list[Message] = []
     numbers: list[int] = []
     previous: list[str] = []
@@ -95,20 +95,13 @@ def request_for(
     return SummaryRequest(
         messages=tuple(messages),
         numbers=tuple(numbers),
-        max_tokens=max_tokens
-        - (min(_index_tokens(replaced), int(_INDEX_SHARE * max_tokens)) if recall else 0),
+        max_tokens=max_tokens,
         previous="\n\n".join(previous),
         focus=focus,
         newest_user=None if newest is None else _unframed(_original(_not_summary(items[newest]))),
         recall=recall,
         redact=redact,
     )
-
-
-def _index_tokens(replaced: Iterable[Item]) -> int:
-    """Return about how many tokens the indexes of summaries have."""
-    texts = [(item.tokens, item.message.text) for item in replaced if isinstance(item, Summary)]
-    return sum(int(tokens * len(index_in(text)) / max(1, len(text))) for tokens, text in texts)
 
 
 def replace_span(
@@ -141,12 +134,15 @@ def replace_span(
     summary = with_index("")
     if context.offers_recall:
         before = sum([item.tokens for item in replaced])
-        indexed = with_index(_index(replaced, before - summary.tokens, context))
+        index = _index(replaced, [*ahead, *behind], text, before - summary.tokens, context)
+        indexed = with_index(index)
         summary = indexed if indexed.tokens < before else summary
     return [*ahead, summary, *behind]
 
 
-def _index(replaced: Sequence[Item], saved: int, context: EditContext) -> str:
+def _index(
+    replaced: Sequence[Item], beside: Sequence[Item], summary: str, saved: int, context: EditContext
+) -> str:
     """Return the index of the tool results among the replaced items, limited to a share of the tokens `saved`.
 
     The tokens of earlier indexes among them do not count as saved, and may be used again.
@@ -155,7 +151,15 @@ def _index(replaced: Sequence[Item], saved: int, context: EditContext) -> str:
     carried = sum(count(index_in(item.message.text)) for item in replaced if isinstance(item, Summary))
     carried = min(carried, max(saved, 0))
     room = min(MOST_TOKENS, carried + int(SHARE * (saved - carried)))
-    return index_of_results(replaced, tokens=room, tokenizer=context.tokenizer, redact=context.redact)
+    return index_of_results(
+        replaced,
+        beside=beside,
+        summary=summary,
+        tokens=room,
+        tokenizer=context.tokenizer,
+        redact=context.redact,
+        break_even=context.break_even,
+    )
 
 
 def _role(ahead: Sequence[Item], behind: Sequence[Item]) -> Role:

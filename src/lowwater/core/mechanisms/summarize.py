@@ -19,6 +19,7 @@ from lowwater.core.mechanisms.mechanism import (
 from lowwater.core.mechanisms.spans import offer_span
 from lowwater.core.messages import Span
 from lowwater.core.proposals import Proposal
+from lowwater.core.summary.index import expected_tokens, tokens_of_indexes
 from lowwater.core.view import Item, Summary, is_pin_block
 
 NAME = "summarize"
@@ -79,7 +80,9 @@ def _propose(name: str, request: ProposalRequest, zones: Zones, *, most: int) ->
     if all(isinstance(items[at], Summary) or at == newest for at in zones.middle):
         return None
     span = Span(start=zones.head, stop=zones.tail)
-    return offer_span(name, items, span, _length(request, items[zones.head : zones.tail], most=most))
+    replaced = items[zones.head : zones.tail]
+    index = expected_tokens(replaced) if request.context.offers_recall else 0
+    return offer_span(name, items, span, _length(request, replaced, most=most), index_tokens=index)
 
 
 def largest(request: ProposalRequest, replaced: Sequence[Item]) -> int:
@@ -114,8 +117,9 @@ def usual(middle: Sequence[Item], *, most: int) -> int:
 
 
 def _summarised(items: Sequence[Item]) -> int:
-    """Return how many tokens the summaries among these items have."""
-    return sum(item.tokens for item in items if isinstance(item, Summary) and not is_pin_block(item))
+    """Return how many tokens the summaries among these items have, without their indexes."""
+    summaries = [item for item in items if isinstance(item, Summary) and not is_pin_block(item)]
+    return sum(item.tokens for item in summaries) - tokens_of_indexes(summaries)
 
 
 MECHANISMS = (

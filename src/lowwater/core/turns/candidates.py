@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.buy_rule import best_of, weighed
-from lowwater.core.costs.losses import LOST_BY_SUMMARY
+from lowwater.core.costs.losses import LOST_BEHIND_INDEX, LOST_BY_SUMMARY
 from lowwater.core.costs.prices import nano_dollars
 from lowwater.core.decisions import Candidates, PricedPlan, scaled
 from lowwater.core.mechanisms import native, summarize
@@ -14,6 +14,7 @@ from lowwater.core.mechanisms.mechanism import survey
 from lowwater.core.mechanisms.registry import propose, reach_of, shares_lost
 from lowwater.core.mechanisms.reuse import chances_of_use
 from lowwater.core.proposals import Proposal, Target
+from lowwater.core.summary.index import expected_tokens
 from lowwater.core.turns.decision_context import DecisionInputs, with_offers
 from lowwater.core.turns.pricing import LEAST_SUMMARY, PricingContext
 
@@ -178,10 +179,11 @@ def _with_summary(
     for piece in behind:
         sums.add(piece)
     share = removes / max(replaced, 1)
+    lost = LOST_BEHIND_INDEX if pricing.offers_recall and not is_native else LOST_BY_SUMMARY
     for at in range(span.start, span.stop):
         tokens = starts[at + 1] - starts[at]
         sums.rent += pricing.rent(pricing.items[at], round(share * tokens))
-        sums.rework += pricing.rework(LOST_BY_SUMMARY * chances[at], tokens)
+        sums.rework += pricing.rework(lost * chances[at], tokens)
     sums.removes += removes
     priced = _priced(sums, starts, span.start, pricing, summary_cost=cost)
     return replace(priced, plan=(*_plan(edits, behind, pricing), offer))
@@ -201,12 +203,24 @@ def cost_of_summary(
     if not offer.calls or (not pricing.summarizers and offer.mechanism != native.NAME):
         return 0
     replaced = starts[span.stop] - starts[span.start]
-    tokens = replaced - scaled(offer.removes, pricing.scale) if summary is None else summary
+    tokens = (
+        replaced - scaled(offer.removes, pricing.scale) - index_of(offer, pricing)
+        if summary is None
+        else summary
+    )
     if offer.mechanism == native.NAME:
         call = pricing.native_call(upto=starts[span.stop], summary=max(LEAST_SUMMARY, tokens))
         return None if call is None else call.cost or 0
     calls = pricing.summary_calls(replaced=replaced, summary=max(LEAST_SUMMARY, tokens))
     return (calls[0][0].cost or 0) if calls else None
+
+
+def index_of(offer: Proposal, pricing: PricingContext) -> int:
+    """Return the expected size of the index behind a proposal's summary, which no model writes, in the model's tokens."""
+    span = offer.span
+    if span is None or not pricing.offers_recall or offer.mechanism == native.NAME:
+        return 0
+    return scaled(expected_tokens(pricing.items[span.start : span.stop]), pricing.scale)
 
 
 def best_summary(plans: Sequence[PricedPlan]) -> PricedPlan | None:

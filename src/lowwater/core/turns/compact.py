@@ -7,10 +7,10 @@ from msgspec.structs import replace
 from lowwater.core.decisions import Compact, DecisionContext, scaled
 from lowwater.core.ledger import Ledger
 from lowwater.core.mechanisms import native, summarize
-from lowwater.core.mechanisms.mechanism import survey
+from lowwater.core.mechanisms.mechanism import ProposalRequest, survey
 from lowwater.core.policies.safety_rules import cool_down_left
 from lowwater.core.proposals import Proposal
-from lowwater.core.turns.candidates import cost_of_summary
+from lowwater.core.turns.candidates import cost_of_summary, index_of
 from lowwater.core.turns.commit import commit
 from lowwater.core.turns.compaction import CompactionResult, CompactionWork, carry_out
 from lowwater.core.turns.decision_context import DecisionInputs, native_rung
@@ -27,7 +27,7 @@ def compact(
     state = with_instructions(state)
     now, decision = inputs.now, prefer_native(decision, inputs, state, setup)
     work = CompactionWork(
-        request=inputs.request,
+        request=_with_break_even(inputs, state, setup),
         prompt=now.prompt,
         at=now.at,
         ladder=_ladder(state, setup, now, decision),
@@ -39,6 +39,13 @@ def compact(
     yield Announce(ledger=state.ledger)
     result = yield from _with_ledger(carry_out(work, decision), state.ledger)
     return commit(state, result, setup, work=work, now=now, decision=decision)
+
+
+def _with_break_even(inputs: DecisionInputs, state: State, setup: Setup) -> ProposalRequest:
+    """Return what the mechanisms are given, with the chance from which on it pays to carry a name behind a summary."""
+    pricing = inputs.pricing or pricing_for(state, setup, len(state.ledger.view.items), inputs.now.at)
+    context = replace(inputs.request.context, break_even=pricing.break_even)
+    return replace(inputs.request, context=context)
 
 
 # Who writes the summary
@@ -90,7 +97,7 @@ def order_ladder(
     pricing = pricing_for(state, setup, len(state.ledger.view.items), at)
     starts = pricing.starts()
     replaced = sum(starts[step.span.stop] - starts[step.span.start] for step in spans if step.span)
-    removed = sum(scaled(step.removes, pricing.scale) for step in spans)
+    removed = sum(scaled(step.removes, pricing.scale) + index_of(step, pricing) for step in spans)
     calls = pricing.summary_calls(replaced=replaced, summary=max(0, replaced - removed))
     cheapest = {rung: call for call, rung in reversed(calls)}
     order = dict.fromkeys([*(rung for _, rung in calls), *range(setup.rungs)])

@@ -28,6 +28,8 @@ from lowwater.core.view import Item, newest_number
 
 LEAST_SUMMARY = 300
 """Tokens that every summary is assumed to have at least."""
+_RESULT = 2_000
+"""About how many tokens a recalled result has."""
 _SURE = 0.99
 """The probability from which on the cache counts as warm."""
 
@@ -58,6 +60,8 @@ class PricingContext(Struct, frozen=True, kw_only=True):
     """How many messages those are."""
     disturbed_calls: float = 0.0
     """How many calls over the prompt every change of the view is expected to cost, whatever it removes."""
+    offers_recall: bool = False
+    """The model can recall, so that an index stands behind each summary."""
     summarizers: tuple[Model | None, ...] = ()
     """The models that write summaries, by rung; None where it is not known. The session's own model can extend its cached prefix."""
 
@@ -131,6 +135,16 @@ class PricingContext(Struct, frozen=True, kw_only=True):
         """Return the expected cost of recalling `tokens` that are needed again with this probability: one more call and a cache write."""
         recall = self.prompt * self.prices.cache_read + tokens * self.write_price
         return nano_dollars(round(chance * recall))
+
+    @property
+    def break_even(self) -> float:
+        """The chance of a later use per token from which on it is cheaper to carry a name than to recall the result that has it.
+
+        A token is written once and read at each call that can be expected, as many as there were.
+        """
+        carried = self.write_price + self.calls * self.prices.cache_read
+        recalled = self.prompt * self.prices.cache_read + _RESULT * self.write_price
+        return carried / max(1, recalled)
 
     def risk(self, price: int, *, first_changed: int) -> int:
         """Return the price of a change in the worst case: all of the last prompt is in the cache after all."""
@@ -242,6 +256,7 @@ def pricing_for(state: State, setup: Setup, tail: int, at: float) -> PricingCont
         calls=state.totals.turns,
         session_tokens=scaled(state.ledger.view.original_tokens, state.scale),
         messages=len(state.ledger.messages),
+        offers_recall=state.offers_recall,
         disturbed_calls=setup.settings.compression.disturbed_calls,
         summarizers=setup.summary_models if setup.may_ask(state) else (),
     )

@@ -236,8 +236,10 @@ class PrefetchedSummary(
         """Return the proposal to use it, which takes no call; None if that would gain nothing."""
         from lowwater.core.mechanisms import summarize  # noqa: PLC0415 - loaded if there is one
         from lowwater.core.mechanisms.spans import offer_span  # noqa: PLC0415
+        from lowwater.core.summary.index import expected_tokens  # noqa: PLC0415
 
-        offer = offer_span(summarize.NAME, items, self.span, self.tokens)
+        index = expected_tokens(items[self.span.start : self.span.stop]) if self.recall else 0
+        offer = offer_span(summarize.NAME, items, self.span, self.tokens, index_tokens=index)
         return None if offer is None else replace(offer, calls=0)
 
 

@@ -162,8 +162,9 @@ class UseOutcome(Struct, frozen=True, kw_only=True):
     tokens: int = 0
     """Tokens written to get it back: the answers of recall, or the whole result if it is gone and the tool must run again."""
     lost_to: LostTo | None = None
-    """None if it is in view."""
-    """What replaced the result it came from, if it is not in view."""
+    """What replaced the result it came from; None if the use is in view."""
+    is_summarised: bool = False
+    """Whether a summary stands for the result it came from, whether or not the use is in view."""
 
     @property
     def place(self) -> UsePlace:
@@ -349,28 +350,32 @@ class Scorer:
         `search` is that of the session's store as it is now; without it all messages are read.
         """
         due = self._due(len(ledger.messages) + 1)
+        if not due:
+            return []
         visible = _visible(due, ledger.view)
-        if len(visible) == len(due):
-            return [UseOutcome(use=use, because="shown") for use in due]
-        sight = Sight(ledger.view.messages)
-        reach = Reach(ledger, search, self._tokenizer)
         replaced = {item.number: item for item in ledger.view.items if isinstance(item, Original | Edited)}
-        summarised = ledger.view.shown_numbers() - replaced.keys()
+        summarised = {
+            use.origin.number for use in due if _is_summarised(use.origin.number, ledger.view.items)
+        } - replaced.keys()
+        lost = [use for use in due if use.text not in visible]
+        sight = Sight(ledger.view.messages) if lost else Sight(())
+        reach = Reach(ledger, search, self._tokenizer) if lost else None
         found: list[UseOutcome] = []
         for use in due:
-            if use.text in visible:
-                found.append(UseOutcome(use=use, because="shown"))
+            number = use.origin.number
+            is_summarised = number in summarised
+            if use.text in visible or reach is None:
+                found.append(UseOutcome(use=use, because="shown", is_summarised=is_summarised))
                 continue
             outcome = (
                 reach.get_back(use, words_for(use, self._messages, sight))
                 if self._offers_recall
                 else reach.gone(use, "not offered")
             )
-            number = use.origin.number
-            lost_to: LostTo = "summary" if number in summarised else "dropped"
+            lost_to: LostTo = "summary" if is_summarised else "dropped"
             if number in replaced:
                 lost_to = _way_replaced(use.origin.text, replaced[number])
-            found.append(replace(outcome, lost_to=lost_to))
+            found.append(replace(outcome, lost_to=lost_to, is_summarised=is_summarised))
         return found
 
     def _due(self, number: int) -> list[LaterUse]:
@@ -384,6 +389,16 @@ class Scorer:
             if use.number >= number:
                 due.append(use)
         return due
+
+
+def _is_summarised(number: int, items: Iterable[Item]) -> bool:
+    """Return whether a message is among the sources of a summary."""
+    return any(
+        span.first <= number <= span.last
+        for item in items
+        if isinstance(item, Summary)
+        for span in item.sources
+    )
 
 
 def _way_replaced(result: str, item: Original | Edited) -> LostTo:

@@ -91,6 +91,9 @@ class UsesFound(Struct, frozen=True, kw_only=True):
     late: int = 0
     """The uses of results that are more than five calls old; only counted where real messages are played."""
     late_in_view: int = 0
+    summarised: int = 0
+    """The uses of results that a summary stands for, wherever they were found; only counted where real messages are played."""
+    summarised_in_view: int = 0
     lost_recent: dict[LostTo, int] = {}
     """The uses of newer results that are not in view, by what replaced the results."""
     lost_late: dict[LostTo, int] = {}
@@ -234,6 +237,8 @@ def _engine_recall(found: Sequence[UseOutcome]) -> UsesFound:
         causes=dict(sorted(causes.items())),
         late=sum(each.use.later > RECENT for each in found),
         late_in_view=sum(each.use.later > RECENT and each.place == "in_view" for each in found),
+        summarised=sum(each.is_summarised for each in found),
+        summarised_in_view=sum(each.is_summarised and each.place == "in_view" for each in found),
         lost_recent=_by_cause(each for each in lost if each.use.later <= RECENT),
         lost_late=_by_cause(each for each in lost if each.use.later > RECENT),
     )

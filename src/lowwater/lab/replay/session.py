@@ -48,7 +48,7 @@ from lowwater.lab.replay.script import (
 from lowwater.logs.recording import Recording
 from lowwater.settings.coercion import did_you_mean, shown
 
-VERSION = 8
+VERSION = 9
 """The version of results, part of their keys: raise it with every change of how results are computed."""
 _PRICING = ModelPrices()
 MAX_REPLAYED_CALLS = 3_000
