@@ -6,8 +6,8 @@ Each defect has a code, which the event of the compaction records. They are told
 import re
 from collections.abc import Iterator, Sequence
 
-from lowwater.core.summary.critical import is_forbidden
-from lowwater.core.summary.grounding import Grounding, Sources
+from lowwater.core.summary.critical import forbidding_words, is_forbidden
+from lowwater.core.summary.grounding import LONG_LINE, Grounding, Sources
 from lowwater.core.summary.instructions import is_instruction
 from lowwater.core.summary.languages import other_language
 from lowwater.core.summary.request import Critical, VerdictCode
@@ -34,10 +34,10 @@ def form_defect(text: str, sources: Sources) -> VerdictCode | None:
         return "echo"
     if _is_truncated(text):
         return "cut_off"
-    if _says_nothing(text):
-        return "says_nothing"
     if other_language(prose(text), sources.prose):
         return "other_language"
+    if _says_nothing(text):
+        return "says_nothing"
     return "answers_user" if _answers(text) else None
 
 
@@ -90,7 +90,7 @@ def _is_call(text: str) -> bool:
 
 
 _TRANSCRIPT_LABEL = re.compile(
-    r"^\[lw:\d+ (?:\w+ (?:said|attached)|called |result of )|^-{3,} (?:end of the )?(?:transcript|summary of earlier turns|end of the summary)\b",
+    r"^\[lw:\d+ (?:\w+ (?:said|attached)|called |result of )|^-{3,} (?:end of the )?transcript\b",
     re.MULTILINE,
 )
 _COPIED = 0.6
@@ -106,7 +106,7 @@ def _is_echo(text: str, sources: Sources) -> bool:
     if hinted > 2:
         return True
     lines = [line.strip() for line in text.splitlines()]
-    copied = [line for line in lines if len(line) >= 40 and line in sources.lines]
+    copied = [line for line in lines if len(line) >= LONG_LINE and line in sources.lines]
     return len(copied) >= _FEWEST_LINES and sum(map(len, copied)) > _COPIED * len(flat(text))
 
 
@@ -168,7 +168,7 @@ _NAMES_A_SUMMARY = re.compile(
     re.IGNORECASE,
 )
 _CLOSES_AN_ANSWER = re.compile(
-    r"""(?:let\ me\ know|would\ you\ like(?:\ me)?|do\ you\ want\ me|want\ me\ to|shall\ i|should\ i|feel\ free\ to|hope\ (?:this|that)\ helps|anything\ else|if\ you(?:'d|’d|\ would)?\ (?:like|want|prefer),?\ i
+    r"""(?:let\ me\ know|would\ you\ like(?:\ me)?|do\ you\ want\ me|want\ me\ to|shall\ i|should\ i|feel\ free\ to|hope\ (?:this|that)\ helps|anything\ else(?=[^\n]{0,60}\?)|if\ you(?:'d|’d|\ would)?\ (?:like|want|prefer),?\ i
       |happy\ to\ help|soll\ ich|möchtest\ du|möchten\ sie|sag\ (?:mir\ )?bescheid|lass\ (?:es\ )?mich\ wissen|melde\ dich|dis[- ]moi\ si|souhaitez-vous|veux-tu|quieres\ que|avísame|fammi\ sapere|vuoi\ che|quer\ que)
     [^\n]{0,160}[?.!]?\s*\Z""",
     re.VERBOSE | re.IGNORECASE,
@@ -208,7 +208,7 @@ _LEAST_GROUNDED = 0.7
 """The share of what a summary names that must occur in its sources."""
 _FEWEST_NAMED = 4
 _MOST_INVENTED_PATHS = 2
-_INVENTED_PATH_SHARE = 0.2
+_INVENTED_PATH_SHARE = 0.12
 
 
 def _invents(grounding: Grounding) -> bool:
@@ -253,15 +253,11 @@ def _turns_around(text: str, sources: Sources, wanted: Sequence[Critical]) -> bo
             continue
         present = set(key_words(line))
         for reference in forbidden:
-            shared = sum(word in present for word in reference.words)
-            if shared >= _ABOUT_IT * len(_meaning(reference)) and not _was_allowed(reference, sources):
+            meant = [word for word in forbidding_words(reference.text) if not _NEGATION.fullmatch(word)]
+            shared = sum(word in present for word in meant)
+            if shared >= max(2, _ABOUT_IT * len(meant)) and not _was_allowed(reference, sources):
                 return True
     return False
-
-
-def _meaning(reference: Critical) -> Sequence[str]:
-    """Return the key words of a prohibition without those that only forbid."""
-    return [word for word in reference.words if not _NEGATION.fullmatch(word)] or reference.words
 
 
 def _was_allowed(reference: Critical, sources: Sources) -> bool:

@@ -23,9 +23,12 @@ _ALTERNATIVE = re.compile(r"[A-Za-z]+(?:/[A-Za-z]+)+")
 """Words with a slash between them: prose, not a path."""
 _COMPOUND = re.compile(r"[a-z]+(?:-[a-z]+)+")
 """Words with hyphens between them: prose, not a name."""
-_ELLIPSIS = re.compile(r"\s*(?:…|\.{3})\s*")
+_REDACTED = re.compile(r"\[redacted: [^\]]*\]", re.IGNORECASE)
+_ELLIPSIS = re.compile(rf"\s*(?:…|\.{{3}}|{_REDACTED.pattern})\s*", re.IGNORECASE)
 _DIGITS = re.compile(r"\d+(?:[.,:-]\d+)*")
 _SHORTEST_PIECE = 4
+LONG_LINE = 40
+"""Characters of a line from which on it is hardly written twice by chance."""
 
 ClaimKind = Literal["path", "identifier", "number", "quote"]
 
@@ -98,7 +101,11 @@ class Sources:
     def lines(self) -> frozenset[str]:
         """The longer lines of the messages, for finding copies."""
         return frozenset(
-            line.strip() for text in self._texts() for line in text.splitlines() if len(line.strip()) >= 40
+            stripped
+            for message in self._request.messages
+            for text in texts_of(message)
+            for line in text.splitlines()
+            if len(stripped := line.strip()) >= LONG_LINE
         )
 
     def grounding(self, summary: str) -> Grounding:
@@ -161,11 +168,11 @@ class Sources:
 def claims_in(summary: str) -> Iterator[Claim]:
     """Yield the paths, identifiers, numbers and quotations in a summary, with repetitions; handles are none of them."""
     text = _HANDLES.sub(" ", summary)
-    for name in NAME.findall(text):
+    for name in NAME.findall(_REDACTED.sub(" ", text)):
         kind = reference_kind(name)
         is_prose = _COMPOUND.fullmatch(name) if kind == "identifier" else _ALTERNATIVE.fullmatch(name)
         if not is_prose and len(name) >= 3 and kind in {"path", "identifier", "number"}:
-            yield Claim(kind=kind, text=name)  # type: ignore[arg-type]  # one of the three
+            yield Claim(kind=kind, text=name)
     yield from (Claim(kind="quote", text=quote) for quote in quotes(text) if " " in quote)
 
 

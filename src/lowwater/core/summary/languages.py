@@ -28,6 +28,9 @@ _WORD = re.compile(r"[^\W\d_]+")
 _READ = 20_000
 _FEWEST = 12
 """Frequent words without which nothing is said about the language of a text."""
+_FEWEST_LETTERS = 40
+_TRACE = 0.01
+"""A conversation in which a script has less than this share of the letters only quotes it."""
 _PRESENT = 0.12
 """The share of the words known that a language of a conversation has at least."""
 _SCRIPT_SHARE = 0.15
@@ -50,12 +53,15 @@ def language_of(text: str) -> str:
 def other_language(text: str, conversation: str) -> bool:
     """Return whether a text is in a language that the conversation does not use; English counts as used, since summaries have English headings."""
     code = language_of(text)
-    if code in {"", "en"} or not language_of(conversation):
+    if code in {"", "en"}:
         return False
     if code in _SCRIPTS:
-        return not _SCRIPTS[code].search(conversation)
+        letters = sum(map(str.isalpha, conversation[:_READ]))
+        return (
+            letters > _FEWEST_LETTERS and len(_SCRIPTS[code].findall(conversation[:_READ])) < _TRACE * letters
+        )
     counts = _counts(conversation)
-    return counts[code] < _PRESENT * max(1, counts.total())
+    return counts.total() >= _FEWEST and counts[code] < _PRESENT * counts.total()
 
 
 def _counts(text: str) -> Counter[str]:

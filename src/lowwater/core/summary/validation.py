@@ -20,14 +20,14 @@ from lowwater.protocols import Tokenizer
 
 _SHORTEST = 100
 """The fewest characters of a summary."""
-ENOUGH = 0.35
+ENOUGH = 0.5
 """The share of what matters, by weight, that must be kept; good summaries of long sessions keep about half of it."""
 REPAIRABLE = 0.25
 """The share that must be kept for a repair; below it, the repair would outweigh the text."""
 
-_WEIGHTS = {"ask": 3.0, "forbidden": 2.0, "error": 0.5, "path": 1.0, "identifier": 1.0, "value": 0.5}
+_WEIGHTS = {"ask": 3.0, "forbidden": 2.0, "error": 0.25, "path": 1.0, "identifier": 1.0, "value": 0.25}
 _PROHIBITION_WEIGHT = 4.0
-_IN_FULL = 8
+_IN_FULL = 14
 """So many references of a kind count in full; of the following ones, the n-th counts this number divided by n."""
 _NAMES_PER_LINE = 8
 _LABELS = {"path": "Paths: ", "identifier": "Identifiers: ", "value": "Values: "}

@@ -270,6 +270,8 @@ def _repaired(judged: Judged, need: Need) -> Judged:
     It is accepted if that is enough, and keeps the score of the text as written; the score of the repaired text stands beside it.
     """
     verdict = judged.verdict
+    if _is_too_long(judged.written, need):
+        return judged
     written = _restored(judged, need).written
     left = [each for each in verdict.missing if not is_forbidden(each)]
     most = need.request.max_tokens
@@ -279,8 +281,8 @@ def _repaired(judged: Judged, need: Need) -> Judged:
         most = max(most, need.tokenizer.count(written.text) + _REQUEST_TOKENS)
     written = replace(written, text=repair(written.text, left, most, need.tokenizer))
     after = _verdict(written, need, quotes=written.by == EXTRACTIVE)
-    # Of a list of rules that is too long to be quoted, the rest is left to recall.
-    if not after.accepted and after.because.code != "prohibition_dropped":
+    # Prohibitions have room of their own; of a list that is too long for it, the rest is left to recall.
+    if not after.accepted and (left or after.because.code not in {"prohibition_dropped", "too_long"}):
         return judged
     because = Reason(code="repaired", facts=verdict.because.facts)
     return Judged(
@@ -307,7 +309,7 @@ def _verdict(written: Written, need: Need, *, quotes: bool = False) -> Verdict:
         sources=need.sources,
         quotes_only=quotes,
     )
-    if not (verdict.accepted or _is_weak(verdict)) or not _is_too_long(written, need):
+    if not verdict.accepted or not _is_too_long(written, need):
         return verdict
     facts = {**verdict.because.facts, "max_tokens": need.request.max_tokens}
     return replace(verdict, accepted=False, because=Reason(code="too_long", facts=facts))
