@@ -55,7 +55,7 @@ _FIELDS: Mapping[str, str] = {
     "recall_use": "searches expands found named",
     "usage": "uncached cache_read cache_write cache_write_long output",
     "compaction": "at model mode mechanisms because before after items_before items_after first_changed disturbed"
-    " summary_tokens summarizer score seconds phases number cost rejected price saves summary_prompts repaired_score",
+    " summary_tokens summarizer score repaired_score seconds phases number cost rejected price saves summary_prompts",
     "skip": "at because prompt rejected summary_prompts",
     "reason": "code facts",
     "phase": "mechanism removed",
