@@ -351,7 +351,7 @@ def in_view(*, everything: bool = False) -> None:
         "|---|---|---|---|---|---|",
     ]
     for by in ("policy", "summarizer", "session"):
-        for value in dict.fromkeys(getattr(each.played, by) for each in every):
+        for value in dict.fromkeys(getattr(each, by) for each in every):
             of = [each for each in results if getattr(each.played, by) == value]
             table += [_row(f"{by}: {value.partition('/')[0]}", of)] if of else []
     for name, wordings in (("first", range(FIRST)), ("second", range(FIRST, WORDINGS))):
