@@ -12,7 +12,11 @@ README = Path(__file__).parents[1] / "README.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
-PRINTED = dict(re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL))
+PRINTED = dict(
+    re.findall(
+        r"```python\n(.*?)```\n\n```text\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL
+    )
+)
 """What the page says that a block prints."""
 
 
