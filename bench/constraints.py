@@ -164,7 +164,7 @@ FIRST = 8
 """The wordings of each kind in the first set."""
 WORDINGS = 12
 """Those in both sets."""
-SAMPLE = 32
+SAMPLE = 72
 """How many of the combinations are played without `--all`."""
 
 

@@ -30,7 +30,13 @@ def is_instruction(sentence: str) -> bool:
     text = judged_form(sentence).replace("’", "'")
     if _FOREIGN.search(text) is not None:
         return True
-    if len(sentence) < _SHORTEST or _DEBRIS.search(text) or _PASSING.search(text):
+    if len(sentence) < _SHORTEST or _DEBRIS.search(text):
+        return False
+    return any(_lays_down(part) for part in _RUN_ON.split(text))
+
+
+def _lays_down(text: str) -> bool:
+    if _PASSING.search(text):
         return False
     if _ASKS.search(text) and not _ASKS_FOR_WORD.search(text):
         return False
@@ -48,6 +54,11 @@ def replaces_earlier(instruction: str) -> bool:
 
 # The forms
 
+_RUN_ON = re.compile(
+    r"\s+(?=(?:oh|btw|also|ps)\b,?\s+(?:and\s+)?(?:please\s+)?(?:do\ not|don'?t|never|always)\b)",
+    re.IGNORECASE,
+)
+"""Where another sentence begins that was typed without a full stop before it."""
 _CLAUSE = re.compile(
     r"\s*(?:[;:—–]|,(?=\s)|\.\s|\s-\s|\((?=\w)|\)|\b(?:and|but|so|then|though)\b(?=\s))\s*", re.IGNORECASE
 )
@@ -174,6 +185,7 @@ _FORMS = _forms(
     r"""\bfor\ (?:any|all|every|each)(?:thing)?\b.{0,40}\b(?:needed|we\ use)\b""",
     r"""^{LEAD}make\ sure\ (?:that\ )?(?:each|every|all\ your|no|nothing|never|you\ (?:always|never))\b""",
     r"""\bkeep\ (?:going|working)\ until\b|\b(?:do|make)\ meaningful\ commits\b|\bcommit\w*\ as\ you\ go\b|^{LEAD}fix\ up\ any\b""",
+    r"""^{LEAD}(?:run|do|keep|put|write|execute|test|build|log|store)\ everything\ (?:inside|in|within|through|via|with|under|on)\b""",
     # Preferences, languages and formats
     r"""\bi(?:'d|\ would)?\ (?:strongly\ )?prefer\b(?!\ (?:that\b|if\ you\ could))|^{LEAD}prefer\ \w+""",
     r"""^{LEAD}(?:use|run|take|write)\s+[^,]{1,50}?(?:,\s*(?:not|never)\b|,?\s(?:instead\ of|rather\ than)\b)|^{LEAD}use\ \S+(?:\ \S+){0,4},\ no\ \w+|\bstick\ (?:to|with)\ the\ (?:workflow|convention|style|standard)""",
