@@ -316,9 +316,10 @@ def _turns(messages: Sequence[Any]) -> list[list[Any]]:
 
 
 def _not_in_view(session: Session, told: Sequence[Planted]) -> list[Planted]:
-    """Return the constraints that no message of the view has word for word; summaries do not count."""
+    """Return the constraints that no message of the view has word for word; summaries do not count, and what a later one corrects need not be there."""
     items = internals(session).ledger.view.items
     shown = [item.message.text for item in items if not isinstance(item, Summary) or is_pin_block(item)]
+    shown += [pin.text for pin in session.pins() if pin.status == "replaced"]
     return [each for each in told if not any(each.instruction in text for text in shown)]
 
 

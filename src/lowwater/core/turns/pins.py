@@ -46,10 +46,6 @@ _MOST_PROPOSED = 20
 """How many proposals of the model may wait for the user's confirmation."""
 _ABOUT_THE_SAME = 0.5
 """The share of an instruction's key words that a later one repeats if it replaces it; one that only touches on it leaves it in force."""
-_SAYS_WHEN = frozenset(
-    "now jetzt sofort immer bitte doch nur nicht mehr noch auf und der die das mir ein eine désormais maintenant toujours plus pas les des ahora siempre los las más per non sempre più".split()
-)
-"""Words that say when or how much, and nothing about the subject of an instruction, which are no stop words of English."""
 _HANDLE = re.compile(r"\s*lw:(\d{1,15})\s*", re.IGNORECASE)
 
 
@@ -183,7 +179,7 @@ def _replaced_by(pin: Pin, new: Pin) -> Pin:
     """Return an earlier pin as replaced, if it is about the same thing as the new one, which says that something no longer holds."""
     if pin.status != "in_force" or _same_text(pin.text) == _same_text(new.text):
         return pin
-    words = set(key_words(pin.text)) - _SAYS_WHEN
+    words = set(key_words(pin.text))
     shared = words & set(key_words(new.text))
     is_about_it = len(shared) >= 2 and len(shared) >= _ABOUT_THE_SAME * len(words)
     return replace(pin, status="replaced") if is_about_it else pin
