@@ -134,11 +134,11 @@ class ToolResultSettings(SettingsSection, frozen=True, kw_only=True, forbid_unkn
         ),
     ] = None
     pinned: Annotated[
-        tuple[Word, ...],
+        tuple[Word, ...] | None,
         Meta(
-            description="Files, by pattern, whose content stays in view when it was read, such as AGENTS.md or docs/rules/*."
+            description="Files, by pattern, whose content stays in view once it was read, such as AGENTS.md or docs/rules/*; null: none."
         ),
-    ] = ()
+    ] = None
     digest_ratio: Annotated[
         Share,
         Meta(description="Size of a placeholder's digest as a share of the elided result; 0: no digest."),
