@@ -1,8 +1,9 @@
-"""Measures whether what the user laid down is recognised, and stands in the view after compactions: `python -m bench.constraints [--sample] [SECTION …]`.
+"""Measures whether what the user laid down is recognised, and stands in the view after compactions: `python -m bench.constraints [--all] [SECTION …]`.
 
-The sections are recognition and view. `standing_labels.csv` has the labels of recorded messages, `constraints.csv` the constraints that are planted.
-The second section plants one of each kind in one wording in the first half of a session, of which the rest is then worked through and compacted ten times;
-with `--sample` only in generated sessions.
+The sections are recognition and view; each writes its table into `bench/README.md`. `standing_labels.csv` has the labels of recorded messages, `constraints.csv` the
+constraints that are planted, and `constraints_second.csv` those of somebody who had not seen the recogniser; `ordinary_requests.csv` has requests that are no constraints.
+The second section plants one of each kind in one wording in the first half of a session, of which the rest is then worked through and compacted ten times. Without `--all` it plays a
+sample of the combinations of session, policy, summarizer and wording, in which each value of one meets each of another about as often.
 """
 
 import csv
@@ -37,6 +38,9 @@ from tests.generated import generate_session
 
 LABELS = Path(__file__).with_name("standing_labels.csv")
 PLANTED = Path(__file__).with_name("constraints.csv")
+SECOND = Path(__file__).with_name("constraints_second.csv")
+ORDINARY = Path(__file__).with_name("ordinary_requests.csv")
+README = Path(__file__).with_name("README.md")
 LEFT_OUT = frozenset({"agentv", "entireio-git-sync"})
 """The sources whose messages were not looked at while the recogniser was written."""
 
@@ -56,10 +60,24 @@ class Planted(Struct, frozen=True, kw_only=True):
         return " ".join(filter(None, (self.before, self.instruction, self.after)))
 
 
-def planted() -> list[Planted]:
-    """Return the constraints in all their wordings."""
-    with PLANTED.open(encoding="utf-8", newline="") as file:
+def planted(path: Path = PLANTED) -> list[Planted]:
+    """Return the constraints of a file in all their wordings."""
+    with path.open(encoding="utf-8", newline="") as file:
         return [Planted(**row) for row in csv.DictReader(file, delimiter="|")]
+
+
+def worded(wording: int) -> list[Planted]:
+    """Return the constraints of all kinds in one of their wordings: of the first set, and behind those of the second."""
+    path, at, of = (
+        (PLANTED, wording, FIRST) if wording < FIRST else (SECOND, wording - FIRST, WORDINGS - FIRST)
+    )
+    return [each for index, each in enumerate(planted(path)) if index % of == at]
+
+
+def ordinary() -> list[str]:
+    """Return requests that lay nothing down for the rest of a session."""
+    with ORDINARY.open(encoding="utf-8", newline="") as file:
+        return [row["message"] for row in csv.DictReader(file, delimiter="|")]
 
 
 def is_recognised(constraint: Planted) -> bool:
@@ -70,10 +88,17 @@ def is_recognised(constraint: Planted) -> bool:
 
 def recognition() -> None:
     """Print how many of the constraints are recognised, by kind, and precision and recall on the labelled messages, by source."""
-    wordings = planted()
-    kinds = Counter(each.kind for each in wordings if is_recognised(each))
-    known = sum(count >= 7 for count in kinds.values())
-    print(f"planted: {sum(kinds.values())} of {len(wordings)} wordings, {known} kinds with at least 7 of 8")
+    for path, most in ((PLANTED, FIRST), (SECOND, WORDINGS - FIRST)):
+        wordings = planted(path)
+        kinds = Counter(each.kind for each in wordings if is_recognised(each))
+        known = sum(count >= most - 1 for count in kinds.values())
+        print(
+            f"{path.name}: {sum(kinds.values())} of {len(wordings)}, {known} kinds with at least {most - 1} of {most}"
+        )
+    requests = ordinary()
+    print(
+        f"{ORDINARY.name}: {sum(bool(standing_instructions(each)) for each in requests)} of {len(requests)} taken for constraints"
+    )
     if not CANONICAL.exists():
         print(ABSENT)
         return
@@ -82,14 +107,26 @@ def recognition() -> None:
         outcome = ("hit" if is_standing else "false") if found else ("missed" if is_standing else "quiet")
         for name in (source, "left out" if source in LEFT_OUT else "known"):
             counts.setdefault(name, Counter())[outcome] += 1
-    print("| source | messages | standing | hits | false alarms | precision | recall |")
-    print("|---|---|---|---|---|---|---|")
+    table = [
+        "| source | messages | standing | hits | false alarms | precision | recall |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for name, outcomes in sorted(counts.items()):
         hits, false, missed = outcomes["hit"], outcomes["false"], outcomes["missed"]
         precision, recall = _share(hits, hits + false), _share(hits, hits + missed)
-        print(
+        table.append(
             f"| {name} | {outcomes.total():,} | {hits + missed} | {hits} | {false} | {precision} | {recall} |"
         )
+    put("recognition", table)
+
+
+def put(name: str, lines: Sequence[str]) -> None:
+    """Print lines, and put them into the README behind the mark of this name, in place of those up to the next empty line."""
+    print("\n".join(lines))
+    before, mark, after = README.read_text(encoding="utf-8").partition(f"<!-- {name} -->\n")
+    if mark:
+        rest = after[after.index("\n\n") :]
+        README.write_text(f"{before}{mark}{chr(10).join(lines)}{rest}", encoding="utf-8")
 
 
 def _labelled() -> Iterator[tuple[str, bool, bool]]:
@@ -123,7 +160,12 @@ LENGTH = 260
 """Messages of a session that are played, of the recorded ones the first."""
 RECORDED = ("entireio-cli", "agentv", "pi-mono")
 """The sources of which one session each is played, the longest."""
-WORDINGS = 8
+FIRST = 8
+"""The wordings of each kind in the first set."""
+WORDINGS = 12
+"""Those in both sets."""
+SAMPLE = 72
+"""How many of the combinations are played without `--all`."""
 
 
 class Forgetful:
@@ -211,10 +253,11 @@ def _messages(name: str) -> list[Message]:
 
 
 def _play(played: Played) -> Kept:
-    told = [each for at, each in enumerate(planted()) if at % WORDINGS == played.wording]
+    told = worded(played.wording)
     lowwater = Lowwater(
         model=MODEL,
         policy=played.policy,
+        store="memory:",
         summarizer=SUMMARIZERS[played.summarizer](told),
         settings=Settings(
             compression=CompressionSettings(summary_min_tokens=300), output=OutputSettings(quiet=True)
@@ -273,9 +316,10 @@ def _turns(messages: Sequence[Any]) -> list[list[Any]]:
 
 
 def _not_in_view(session: Session, told: Sequence[Planted]) -> list[Planted]:
-    """Return the constraints that no message of the view has word for word; summaries do not count."""
+    """Return the constraints that no message of the view has word for word; summaries do not count, and what a later one corrects need not be there."""
     items = internals(session).ledger.view.items
     shown = [item.message.text for item in items if not isinstance(item, Summary) or is_pin_block(item)]
+    shown += [pin.text for pin in session.pins() if pin.status == "replaced"]
     return [each for each in told if not any(each.instruction in text for text in shown)]
 
 
@@ -284,10 +328,10 @@ def _doubled(view: Sequence[Any]) -> int:
     return sum(one == other == "user" for one, other in pairwise(roles))
 
 
-def in_view(*, sample: bool = False) -> None:
+def in_view(*, everything: bool = False) -> None:
     """Print the share of the planted constraints that stand in view word for word, by policy and by summarizer."""
     names = ["generated coding 5", "generated support 6"]
-    if not sample and CANONICAL.exists():
+    if CANONICAL.exists():
         longest = {
             source: max(
                 (each for each in sessions() if each.name.startswith(f"{source}/")),
@@ -296,34 +340,58 @@ def in_view(*, sample: bool = False) -> None:
             for source in RECORDED
         }
         names += longest.values()
-    wordings = range(0, WORDINGS, 4) if sample else range(WORDINGS)
-    runs = [
+    every = [
         Played(session=name, policy=policy.name, summarizer=summarizer, wording=wording)
-        for name, policy, summarizer, wording in product(names, POLICIES, SUMMARIZERS, wordings)
+        for name, policy, summarizer, wording in product(names, POLICIES, SUMMARIZERS, range(WORDINGS))
     ]
+    runs = every if everything else _sample(every)
     with ProcessPoolExecutor(max(1, (os.cpu_count() or 2) - 1)) as pool:
-        results = list(pool.map(_play, runs, chunksize=WORDINGS))
-    print(f"{len(results):,} sessions, {sum(each.planted for each in results):,} constraints,", end=" ")
+        results = list(pool.map(_play, runs, chunksize=4))
+    table = [
+        "| | constraints | after 1 | after 3 | after 10 | of these in the block |",
+        "|---|---|---|---|---|---|",
+    ]
+    for by in ("policy", "summarizer", "session"):
+        for value in dict.fromkeys(getattr(each, by) for each in every):
+            of = [each for each in results if getattr(each.played, by) == value]
+            table += [_row(f"{by}: {value.partition('/')[0]}", of)] if of else []
+    for name, wordings in (("first", range(FIRST)), ("second", range(FIRST, WORDINGS))):
+        table.append(
+            _row(f"wordings: {name} set", [each for each in results if each.played.wording in wordings])
+        )
+    table.append(_row("**all**", results))
+    put("constraints", table)
     print(
+        f"{len(results):,} of {len(every):,} combinations, {sum(each.planted for each in results):,} constraints, "
         f"{sum(each.compactions for each in results):,} compactions, {sum(each.doubled for each in results)} doubled neighbours"
     )
-    print("| | constraints | after 1 | after 3 | after 10 | of these in the block |")
-    print("|---|---|---|---|---|---|")
-    for by in ("policy", "summarizer", "session"):
-        for value in dict.fromkeys(getattr(each.played, by) for each in results):
-            _print_row(
-                value.partition("/")[0], [each for each in results if getattr(each.played, by) == value]
-            )
-    _print_row("**all**", results)
     for text, count in Counter(text for each in results for text in each.missing).most_common(12):
-        print(f"not in view in {count} of {len(results) // len(wordings)} sessions: {text}")
+        print(f"not in view {count} times: {text}")
 
 
-def _print_row(name: str, results: Sequence[Kept]) -> None:
+def _sample(every: Sequence[Played]) -> list[Played]:
+    """Return as many of the combinations as a sample has, spread over all: those whose digests come first, of each policy and summarizer alike."""
+    ranked = sorted(every, key=lambda each: sha256(repr(each).encode()).digest())
+    taken = Counter[tuple[str, str]]()
+    pairs = len({(each.policy, each.summarizer) for each in every})
+    sample: list[Played] = []
+    for each in ranked:
+        pair = (each.policy, each.summarizer)
+        if taken[pair] < max(1, SAMPLE // pairs):
+            taken[pair] += 1
+            sample.append(each)
+    return sample
+
+
+def _row(name: str, results: Sequence[Kept]) -> str:
     whole = sum(each.planted for each in results)
-    shares = [f"{sum(each.kept[after] for each in results) / whole:.1%}" for after in COUNTED_AFTER]
-    blocks = f"{sum(each.in_blocks for each in results) / whole:.0%}"
-    print(f"| {name} | {whole:,} | {' | '.join(shares)} | {blocks} |")
+    shares = [_of(sum(each.kept[after] for each in results), whole) for after in COUNTED_AFTER]
+    blocks = _of(sum(each.in_blocks for each in results), whole)
+    return f"| {name} | {whole:,} | {' | '.join(shares)} | {blocks} |"
+
+
+def _of(part: int, whole: int) -> str:
+    return f"{part / whole:.1%}" if whole else "–"
 
 
 SECTIONS: dict[str, Callable[[], None]] = {"recognition": recognition, "view": in_view}
@@ -331,10 +399,10 @@ SECTIONS: dict[str, Callable[[], None]] = {"recognition": recognition, "view": i
 
 def main(names: list[str]) -> int:
     """Print the sections asked for, all by default."""
-    sample = "--sample" in names
-    for name in [each for each in names if each != "--sample"] or SECTIONS:
+    everything = "--all" in names
+    for name in [each for each in names if each != "--all"] or SECTIONS:
         print(f"\n## {name}\n")
-        in_view(sample=sample) if name == "view" else SECTIONS[name]()
+        in_view(everything=everything) if name == "view" else SECTIONS[name]()
     return 0
 
 

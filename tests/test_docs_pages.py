@@ -6,6 +6,7 @@ from tests.docs_pages import DOCS, check
 
 PAGES = [
     "sessions.md",
+    "summaries.md",
     "tutorial.md",
     *(f"mechanisms/{page.name}" for page in sorted(DOCS.glob("mechanisms/*.md"))),
 ]

@@ -12,6 +12,14 @@ README = Path(__file__).parents[1] / "README.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
+PRINTED = dict(
+    re.findall(
+        r"```python\n(.*?)```\n\n```text\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL
+    )
+)
+"""What the page says that a block prints."""
+
+
 def test_there_is_an_example_of_at_most_twenty_odd_lines() -> None:
     assert BLOCKS
     assert all(len(block.splitlines()) <= 26 for block in BLOCKS)
@@ -31,4 +39,6 @@ def test_readme_code_runs(block: str, capsys: pytest.CaptureFixture[str]) -> Non
         exec(compile(block, "README.md", "exec"), given)
         client.close()
         assert not provider.refusals
-    assert capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert said
+    assert PRINTED.get(block, said) == said

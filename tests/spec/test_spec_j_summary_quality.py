@@ -187,7 +187,7 @@ def test_j_what_was_missing_before_a_repair_or_from_one_passed_over_is_told_too(
 
 def nearly(request: SummaryRequest) -> Written:
     wanted = critical_references(request)
-    kept = [each for each in wanted if each.kind != "forbidden"][: round(0.45 * len(wanted))]
+    kept = [each for each in wanted if each.kind != "forbidden"][: round(0.35 * len(wanted))]
     return Written(text="## Critical Context\n" + "\n".join(f"- {each.text}" for each in kept), by="nearly")
 
 
@@ -208,9 +208,8 @@ def test_j_what_has_little_to_repair_is_passed_over(summarised, faithful, poor, 
     alone, text, _ = summarised(write(poor), weak_summaries=choice)
     assert alone.summarizer == "extractive"
     assert poor.strip() not in text
-    best, _, _ = summarised(write(poor), some, competing_summaries=True, weak_summaries=choice)
-    assert best.summarizer == "some"
-    assert best.score < 0.8
+    best, _, _ = summarised(write(poor), faithful, competing_summaries=True, weak_summaries=choice)
+    assert best.summarizer == "faithful"
 
 
 def test_j_if_there_is_no_room_to_repair_it_the_next_summariser_is_asked(summarised, faithful) -> None:
@@ -229,7 +228,8 @@ def test_j_what_the_user_forbade_is_put_back_word_for_word(summarised) -> None:
 
     event, text, _ = summarised(without)
     assert event.summarizer == "somebody"
-    assert event.score > 0.85
+    assert event.score > 0.7
+    assert event.repaired_score > event.score, "and so is the score of what was repaired"
     assert "Migrate src/orders/store.py to the new schema, but never drop the column legacy_ref." in text
 
 
@@ -239,6 +239,11 @@ def test_j_what_the_user_forbade_is_put_back_word_for_word(summarised) -> None:
 def some(request: SummaryRequest) -> Written:
     kept = critical_references(request)[: round(0.6 * len(critical_references(request)))]
     return Written(text="## Critical Context\n" + "\n".join(f"- {each.text}" for each in kept), by="some")
+
+
+def test_j_the_extractive_summary_competes_too(summarised) -> None:
+    event, _, requests = summarised(some, competing_summaries=True)
+    assert (event.summarizer, len(requests)) == ("extractive", 1)
 
 
 @pytest.mark.parametrize(("competing", "by", "asked"), [(True, "faithful", 3), (False, "some", 1)])

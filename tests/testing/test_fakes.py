@@ -53,7 +53,7 @@ def test_a_scripted_summarizer_follows_its_script_and_repeats_the_end() -> None:
         (refuse, "refusal"),
         (cut_off, "cut_off"),
         (lie, "references_missing"),
-        (speak_another_language, "references_missing"),
+        (speak_another_language, "other_language"),
         (grow, "not_smaller"),
     ],
     ids=["refuse", "cut off", "lie", "other language", "grow"],

@@ -497,7 +497,9 @@ def _summaries(summarizers: Sequence[Summarizing]) -> Table:
     table = figures_table("by", figures=titles, room=30)
     for each in summarizers:
         price = "–" if each.cost_per_1000 is None else amount(each.cost_per_1000)
-        cells = (figure(each.summaries), figure(each.tokens), price, share(each.score), figure(each.rejected))
+        after = "" if each.repaired_score is None else f" → {share(each.repaired_score)}"
+        score = f"{share(each.score)}{after}"
+        cells = (figure(each.summaries), figure(each.tokens), price, score, figure(each.rejected))
         table.add_row(Text(on_one_line(each.by, 40)), *cells)
     return table
 

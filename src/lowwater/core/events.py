@@ -76,6 +76,8 @@ class Rejected(Struct, frozen=True, kw_only=True, rename=stored_as("rejected"), 
     """The first five of them. They are content of messages and must not be logged."""
     error: str = ""
     """Why there is no summary at all, without any content of messages; empty if there is one."""
+    score: float | None = None
+    """The score of the summary as it was written; None if there is none."""
 
 
 class Compaction(
@@ -105,7 +107,9 @@ class Compaction(
     summary_tokens: int = 0
     summarizer: str = ""
     score: float | None = None
-    """The share of critical references that the summary contains."""
+    """The score of the summary as it was written: what it keeps of the critical references, less for what it invents."""
+    repaired_score: float | None = None
+    """The score of the summary in place, if it was repaired; None if it stands as it was written."""
     seconds: float = 0.0
     phases: tuple[Phase, ...] = ()
     """What each mechanism removed, in the order they were carried out."""

@@ -44,6 +44,8 @@ class Preset(Struct, frozen=True, kw_only=True):
     elide_limit_chars: int = 600
     never_prune: tuple[str, ...] = ("clarify", "memory", "skill", "todo")
     """Classes or names of tools whose results are never elided or shortened."""
+    pinned: tuple[str, ...] = ()
+    """Patterns of files whose content stays in view."""
     plain_placeholders: bool = False
     """Placeholders are one line, without a digest."""
     by_value: bool = True

@@ -55,11 +55,11 @@ _FIELDS: Mapping[str, str] = {
     "recall_use": "searches expands found named",
     "usage": "uncached cache_read cache_write cache_write_long output",
     "compaction": "at model mode mechanisms because before after items_before items_after first_changed disturbed"
-    " summary_tokens summarizer score seconds phases number cost rejected price saves summary_prompts",
+    " summary_tokens summarizer score repaired_score seconds phases number cost rejected price saves summary_prompts",
     "skip": "at because prompt rejected summary_prompts",
     "reason": "code facts",
     "phase": "mechanism removed",
-    "rejected": "by code missing first_missing said=error",
+    "rejected": "by code missing first_missing said=error score",
     # what is known about a session besides its ledger
     "about": "title source parent ended_at ended_because",
     # the state of a session between two calls
@@ -95,7 +95,7 @@ _FIELDS: Mapping[str, str] = {
     "parked": "span numbers previous recall tokens judged",
     "judged": "written verdict",
     "written": "text by cut_off usage model block",
-    "verdict": "accepted because score missing",
+    "verdict": "accepted because score missing coverage repaired_score",
     "critical": "kind text words",
 }
 """The fields of each stored class, in order: the stored name, and after `=` the attribute if its name differs."""

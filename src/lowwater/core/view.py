@@ -41,8 +41,12 @@ PIN_BLOCK_DEPTH = 0
 """The depth of the block of pins, which summarises nothing and so has no sources."""
 
 
+FILE_BLOCK_DEPTH = -1
+"""The depth of the block of pinned files, which has no sources either."""
+
+
 class Summary(Struct, frozen=True, kw_only=True, tag="summary"):
-    """A message shown in place of the messages in `sources`; or, at depth 0, the block of pins (`core/summary/pins.py`)."""
+    """A message shown in place of the messages in `sources`; or, at depth 0, the block of pins (`core/summary/pins.py`), and below it the files."""
 
     message: Message
     tokens: int
@@ -259,8 +263,13 @@ def first_difference(before: Sequence[Item], after: Sequence[Item]) -> int:
 
 
 def is_pin_block(item: Item) -> bool:
-    """Return whether an item is a block of pins, rather than a summary of messages."""
-    return isinstance(item, Summary) and item.depth == PIN_BLOCK_DEPTH
+    """Return whether an item is a block of pins or of pinned files, rather than a summary of messages."""
+    return isinstance(item, Summary) and item.depth <= PIN_BLOCK_DEPTH
+
+
+def is_file_block(item: Item) -> bool:
+    """Return whether an item is the block of pinned files, which holds no pins."""
+    return isinstance(item, Summary) and item.depth == FILE_BLOCK_DEPTH
 
 
 def newest_number(item: Item) -> int:

@@ -84,7 +84,11 @@ DURATION = _measure(
 SUMMARY_TOKENS = _measure("summary", "token", "Summaries put in place.", "model")
 SUMMARY_COST = _measure("summary.cost", "USD", "What summaries cost.", "model")
 SUMMARY_SCORE = _measure(
-    "summary.score", "1", "The share of critical references that a summary kept.", "model", bounds=_SHARES
+    "summary.score",
+    "1",
+    "The score of a summary as written: what it kept of the critical references, less for what it invents.",
+    "model",
+    bounds=_SHARES,
 )
 REJECTED = _measure("summaries.rejected", "summary", "Summaries that were not accepted as written.", "reason")
 SKIPS = _measure("skips", "skip", "Decisions to leave a prompt as it is.", "reason")

@@ -23,6 +23,7 @@ _AS_THEY_ARE = (
     "summary_prompts",
     "summarizer",
     "score",
+    "repaired_score",
 )
 
 
@@ -60,7 +61,13 @@ def compaction_fields(told: CompactionLine) -> dict[str, object]:
         "messages_before": event.items_before,
         "messages_after": event.items_after,
         "rejected": [
-            {"by": each.by, "code": each.code, "missing": each.missing, "said": each.error}
+            {
+                "by": each.by,
+                "code": each.code,
+                "missing": each.missing,
+                "score": each.score,
+                "said": each.error,
+            }
             for each in event.rejected
         ],
         "summary_cost": event.cost,

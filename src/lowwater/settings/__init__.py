@@ -133,6 +133,12 @@ class ToolResultSettings(SettingsSection, frozen=True, kw_only=True, forbid_unkn
             "null: as the policy has it, clarify, memory, skill_view, todo and in the seed presets read_file."
         ),
     ] = None
+    pinned: Annotated[
+        tuple[Word, ...] | None,
+        Meta(
+            description="Files, by pattern, whose content stays in view once it was read, such as AGENTS.md or docs/rules/*; null: none."
+        ),
+    ] = None
     digest_ratio: Annotated[
         Share,
         Meta(description="Size of a placeholder's digest as a share of the elided result; 0: no digest."),

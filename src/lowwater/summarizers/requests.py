@@ -5,7 +5,6 @@ The instructions here are read by models; changing a word changes the summaries.
 
 import re
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -16,7 +15,7 @@ from lowwater.core.messages import Message, Thinking
 from lowwater.core.strict_json import read_json, write_json
 from lowwater.core.summary.request import CachedPrefix, SummaryRequest
 from lowwater.core.summary.sanitize import concealed
-from lowwater.core.summary.template import PROGRESS, Section
+from lowwater.core.summary.template import HINTS, PROGRESS, Section
 from lowwater.core.summary.transcript import head_and_tail, transcript_for
 from lowwater.errors import BadInput, SummaryFailed
 from lowwater.protocols import Tokenizer
@@ -40,23 +39,6 @@ _FREE = frozenset({"auto", "none"})
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]', re.DOTALL)
 
 _BLANK = b" \t\r\n"
-
-_HINTS: MappingProxyType[Section, str] = MappingProxyType(
-    {
-        Section.GOAL: "what the user wants in the end",
-        Section.CONSTRAINTS: "everything the user demanded, preferred or forbade, in the user's words",
-        Section.DONE: "what is finished, with the files, commands and tests it concerned",
-        Section.IN_PROGRESS: "what was being worked on last, and how far it got",
-        Section.BLOCKED: "what does not work, with the error lines word for word",
-        Section.DECISIONS: "what was decided, and why",
-        Section.RESOLVED: "questions that were answered, with their answers",
-        Section.PENDING: "what the user asked for and has not been given",
-        Section.FILES: "each path that was read or changed, and what matters about it",
-        Section.REMAINING: "what is left to do, in order",
-        Section.CONTEXT: "values, ids, names and numbers that cannot be guessed",
-        Section.TOOLS: "how commands and tools had to be called to work",
-    }
-)
 
 _WITHIN_PROGRESS = (Section.DONE, Section.IN_PROGRESS, Section.BLOCKED)
 
@@ -343,7 +325,7 @@ def _form(request: SummaryRequest) -> list[str]:
 
 def _headings() -> str:
     lines = []
-    for section, hint in _HINTS.items():
+    for section, hint in HINTS.items():
         if section is Section.DONE:
             lines.append(f"## {PROGRESS}")
         lines.append(f"{'###' if section in _WITHIN_PROGRESS else '##'} {section}\n- ({hint})")

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from bench.constraints import is_recognised, planted
+from bench.constraints import SECOND, is_recognised, ordinary, planted
 from lowwater.core.summary.instructions import replaces_earlier, standing_instructions
 
 REQUESTS = (
@@ -164,3 +164,13 @@ def test_a_long_paste_takes_no_time() -> None:
     standing_instructions("do not use the x, and if you do, ask me, " * 50_000)
     standing_instructions("Never use the x. " * 50_000)
     assert time.perf_counter() - began < 2
+
+
+def test_wordings_of_somebody_who_had_not_seen_the_patterns_are_recognised_too() -> None:
+    missed = [each.instruction for each in planted(SECOND) if not is_recognised(each)]
+    assert missed == []
+
+
+def test_ordinary_requests_are_no_instructions() -> None:
+    taken = [each for each in ordinary() if standing_instructions(each)]
+    assert taken == ["Nimm hier keine Liste, sondern ein Set."]

@@ -3,10 +3,11 @@
 import pytest
 
 from lowwater.core.summary.critical import critical_references, missing_from
+from lowwater.core.summary.defects import is_refusal
 from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.request import Critical, Written
 from lowwater.core.summary.template import Section, parse
-from lowwater.core.summary.validation import best, is_refusal, repair, validate
+from lowwater.core.summary.validation import best, repair, validate
 
 LONG = " The work on the uploader went well and everything that was planned for this part of it has been finished by now."
 
@@ -77,6 +78,8 @@ def test_a_good_summary_is_accepted_with_its_numbers(request_, tokenizer):
         "replaced_tokens": 5_000,
         "references": 7,
         "kept": 7,
+        "named": 8,
+        "invented": 0,
     }
 
 

@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from lowwater.core.messages import Message, Text, ToolCall, ToolResult
+from lowwater.core.summary.critical import critical_references
 from lowwater.core.summary.request import SummaryRequest, Written
+from lowwater.core.summary.validation import ENOUGH, REPAIRABLE, coverage
 from lowwater.core.turns.effects import Failure, Summarize, SummaryOutcome
 from lowwater.core.turns.state import Ladder, SummarizerBackoff
-from lowwater.core.turns.summaries import EXTRACTIVE, MARKER, REPAIRABLE, ObtainedSummary, need_for, obtain
+from lowwater.core.turns.summaries import EXTRACTIVE, MARKER, ObtainedSummary, need_for, obtain
 from lowwater.testing.fakes import WordTokenizer
 
 WORDS = WordTokenizer()
@@ -53,7 +55,7 @@ HALF = Written(
 )
 NEARLY = Written(
     text="## Goal\n- Rename every handler, but do not touch the tests.\n\n## Relevant Files\n- "
-    + "\n- ".join(PATHS[:4]),
+    + "\n- ".join(PATHS[:2]),
     by="nearly",
 )
 LOREM = Written(
@@ -157,7 +159,8 @@ def test_a_summary_that_is_nearly_good_is_repaired_and_keeps_the_score_of_what_w
     assert (judged.written.by, played.rungs) == ("nearly", [0])
     assert judged.verdict.accepted
     assert judged.verdict.because.code == "repaired"
-    assert REPAIRABLE <= judged.verdict.score < 0.5
+    assert REPAIRABLE <= judged.verdict.score < ENOUGH
+    assert judged.verdict.repaired_score == 1.0, "and of what was repaired"
     assert all(path in judged.written.text for path in PATHS)
     assert played.obtained.low, "that it had to be repaired is remembered"
     assert Played({0: [NEARLY], 1: [GOOD]}, accepts_weak=False).by == "good", "where weak ones are refused"
@@ -170,16 +173,17 @@ def test_a_text_about_nothing_never_stands_where_there_is_another(
     bad: Written, *, accepts_weak: bool, competing: bool
 ) -> None:
     ladder = {"accepts_weak": accepts_weak, "competing": competing}
-    for others, by in (((NEARLY,), "nearly"), ((HALF,), "half"), ((), EXTRACTIVE)):
-        if not accepts_weak and by == "nearly":
+    for others, by in (((NEARLY,), "nearly"), ((HALF,), "half"), ((BETTER,), "better"), ((), EXTRACTIVE)):
+        if by == "nearly" and not accepts_weak:
             continue
+        wins = EXTRACTIVE if competing and by in {"nearly", "half"} else by
         for first in (0, len(others)):
             outcomes: list[Written] = [*others[:first], bad, *others[first:]]
             played = Played({rung: [each] for rung, each in enumerate(outcomes)}, **ladder)
-            assert played.by == by
+            assert played.by == wins
             judged = played.obtained.judged
             assert judged is not None
-            expected = 1 - len(judged.verdict.missing) / 14
+            expected = coverage(critical_references(request()), judged.verdict.missing)
             assert judged.verdict.score == pytest.approx(expected), "the score is that of what was written"
 
 
@@ -189,13 +193,22 @@ def test_a_text_about_nothing_does_not_stand_where_there_is_nothing_else_either(
     assert played.by == (MARKER if must else "")
 
 
-@pytest.mark.parametrize("written", [UNBOUND, OPPOSITE], ids=["dropped", "its words say the opposite"])
-def test_what_the_user_forbade_is_put_back_word_for_word_whatever_the_score(written: Written) -> None:
+def test_a_summary_that_turns_a_prohibition_around_never_stands() -> None:
+    played = Played({0: [OPPOSITE], 1: [GOOD]})
+    assert played.by == "good"
+    assert [each.code for each in played.obtained.rejected] == ["turned_around"]
+    assert Played({0: [OPPOSITE]}).by == EXTRACTIVE
+
+
+def test_what_the_user_forbade_is_put_back_word_for_word_whatever_the_score() -> None:
+    written = UNBOUND
     played = Played({0: [written]})
     judged = played.obtained.judged
     assert judged is not None
     assert judged.written.by == written.by
-    assert judged.verdict.score > 0.8
+    assert [each.code for each in played.obtained.rejected] == ["prohibition_dropped"]
+    assert judged.verdict.score > 0.6
+    assert judged.verdict.repaired_score == 1.0
     assert judged.written.text.startswith(written.text)
     assert '- "Rename every handler, but do not touch the tests."' in judged.written.text
     kept = Played({0: [GOOD]}).obtained.judged
@@ -230,8 +243,9 @@ def test_the_time_of_the_last_failure_is_told() -> None:
 
 
 def test_competing_summarizers_are_all_asked_and_the_best_wins() -> None:
-    played = Played({0: [HALF], 1: [GOOD], 2: [REFUSAL]}, competing=True)
-    assert (played.by, played.rungs) == ("good", [0, 1, 2])
+    played = Played({0: [HALF], 1: [BETTER], 2: [REFUSAL]}, competing=True)
+    assert (played.by, played.rungs) == ("better", [0, 1, 2])
+    assert Played({0: [HALF], 1: [REFUSAL]}, competing=True).by == EXTRACTIVE, "which competes with them"
     assert Played({0: [HALF], 1: [GOOD]}).by == "half", "without competition the first that is good"
 
 

@@ -37,8 +37,9 @@ def history(
     "Cost" is the cost of its summaries plus the extra cost of the next call,
     which had to rewrite the cache. "Payback" is the number of later calls after
     which it had saved that, next to the prediction made when it was decided.
-    The score of a summary is the share of critical references (paths, names,
-    numbers, errors) that it kept. Undone compactions stay in the list. In
+    The score of a summary is the share of critical references (requests,
+    prohibitions, paths, names, errors) that it kept as it was written, by weight,
+    less for what it names that nobody said. Undone compactions stay in the list. In
     JSON, money is in nano-dollars, or null if unknown.
 
     lowwater sessions history            of the newest session
@@ -129,13 +130,16 @@ def _lines(told: CompactionLine) -> Table:
     if event.summarizer:
         asked = f", asked with {event.summary_prompts:,}" if event.summary_prompts else ""
         by = on_one_line(event.summarizer, 40)
+        after = event.repaired_score
+        repaired = "" if after is None else f" as written, {share(after)} repaired"
         table.add_row(
             "summary",
-            Text(f"{event.summary_tokens:,} tokens by {by}{asked}; score {share(event.score)}"),
+            Text(f"{event.summary_tokens:,} tokens by {by}{asked}; score {share(event.score)}{repaired}"),
         )
     for each in event.rejected:
         missing = f", {each.missing:,} references missing" if each.missing else ""
-        table.add_row("refused", Text(f"{on_one_line(each.by, 40)}: {each.code}{missing}"))
+        score = "" if each.score is None else f", score {share(each.score)}"
+        table.add_row("refused", Text(f"{on_one_line(each.by, 40)}: {each.code}{score}{missing}"))
     table.add_row("cost", Text(_cost(told)))
     table.add_row("payback", _payback(told))
     return table

@@ -177,7 +177,9 @@ class Summarizing(Struct, frozen=True, kw_only=True):
     """What these cost per 1,000 tokens of summary, in nano-dollars."""
     scored: int
     score: float | None
-    """The mean share of critical references they kept."""
+    """Their mean score as they were written."""
+    repaired_score: float | None
+    """The mean score, once repaired, of those that were repaired."""
     rejected: int
     """Not accepted as they were written; some of them were repaired and used."""
 
@@ -199,6 +201,7 @@ def _summarizing(by: str, events: Sequence[Compaction], rejected: int) -> Summar
     alone = [event for event in events if all(each.by == event.summarizer for each in event.rejected)]
     priced = [event for event in alone if event.cost is not None and event.summary_tokens]
     scores = [event.score for event in events if event.score is not None]
+    repaired = [event.repaired_score for event in events if event.repaired_score is not None]
     return Summarizing(
         by=by,
         summaries=sum(map(summaries_in, events)),
@@ -207,6 +210,7 @@ def _summarizing(by: str, events: Sequence[Compaction], rejected: int) -> Summar
         cost_per_1000=cost_per_1000(priced),
         scored=len(scores),
         score=mean(scores),
+        repaired_score=mean(repaired),
         rejected=rejected,
     )
 

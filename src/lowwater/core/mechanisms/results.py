@@ -21,7 +21,7 @@ from lowwater.core.messages import (
     ToolResult,
 )
 from lowwater.core.proposals import Preset
-from lowwater.core.tools import ToolClass, class_of
+from lowwater.core.tools import ToolClass, class_of, path_of
 from lowwater.core.view import Edited, Item, Original, Summary, shown_parts
 
 PartPlace = tuple[int, tuple[int, ...]]
@@ -118,9 +118,18 @@ def results_in(
 
 
 def unprotected(results: Sequence[ShownResult], preset: Preset) -> list[ShownResult]:
-    """Return the results whose tools are not among the never-prune ones."""
+    """Return the results whose tools are not among the never-prune ones, and which are not of pinned files."""
     spared = {tool for tool in {result.tool for result in results} if preset.protects(tool)}
-    return [result for result in results if result.tool not in spared]
+    left = [result for result in results if result.tool not in spared]
+    if not preset.pinned:
+        return left
+    from lowwater.core.summary.pinned_files import is_pinned_path  # noqa: PLC0415  # few settings name files
+
+    return [
+        result
+        for result in left
+        if not (result.call and result.kind == "read" and is_pinned_path(path_of(result.call), preset.pinned))
+    ]
 
 
 def calls_in(items: Iterable[Item]) -> dict[str, ToolCall]:

@@ -87,4 +87,5 @@ def preset_under(preset: Preset, chosen: ToolResultSettings) -> Preset:
         preset,
         elide_limit_chars=preset.elide_limit_chars if limit is None else limit,
         never_prune=preset.never_prune if never is None else never,
+        pinned=chosen.pinned or (),
     )

@@ -35,6 +35,7 @@ _ENOUGH = 0.6
 _CONSTRAINT_CHARS = 200
 """The most characters of a constraint that are quoted; a prohibition is quoted whole."""
 _TOKEN = re.compile(r"[\w@./+-]{0,200}\w")
+_CLAUSE_END = re.compile(r"[,;:(—–]\s|\b(?:because|since|weil|denn|parce que|porque)\b", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 """A text that contains a name contains every word of it: a quick test before searching."""
 
@@ -63,6 +64,12 @@ def _without_secrets(reference: Critical) -> Critical | None:
 def is_forbidden(reference: Critical) -> bool:
     """Return whether a reference is a prohibition, rather than something the user asked for or preferred."""
     return reference.kind == "forbidden" and is_prohibition(reference.text)
+
+
+def forbidding_words(prohibition: str) -> tuple[str, ...]:
+    """Return the key words of the clause that forbids something, without the reasons and requests around it."""
+    clauses = (clause for clause in _CLAUSE_END.split(prohibition[:_ASK_READ]) if is_prohibition(clause))
+    return next((words for clause in clauses if len(words := key_words(clause)) > 1), key_words(prohibition))
 
 
 def _constraint(sentence: str) -> Critical:
@@ -185,7 +192,10 @@ class KeptReferences:
         """Return whether a single line forbids the same; the words spread over a text may say the opposite."""
         if flat(reference.text) in self._text:
             return True
-        return bool(reference.words) and any(_has_enough_words(reference, line) for line in self._forbidding)
+        if reference.words and any(_has_enough_words(reference, line) for line in self._forbidding):
+            return True
+        meant = forbidding_words(reference.text)
+        return len(meant) > 1 and any(line.issuperset(meant) for line in self._forbidding)
 
     def _says(self, text: str) -> bool:
         """Return whether the text contains the sentence anywhere; its first and last word may be parts of longer ones."""

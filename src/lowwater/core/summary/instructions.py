@@ -30,7 +30,13 @@ def is_instruction(sentence: str) -> bool:
     text = judged_form(sentence).replace("’", "'")
     if _FOREIGN.search(text) is not None:
         return True
-    if len(sentence) < _SHORTEST or _DEBRIS.search(text) or _PASSING.search(text):
+    if len(sentence) < _SHORTEST or _DEBRIS.search(text):
+        return False
+    return any(_lays_down(part) for part in _RUN_ON.split(text))
+
+
+def _lays_down(text: str) -> bool:
+    if _PASSING.search(text):
         return False
     if _ASKS.search(text) and not _ASKS_FOR_WORD.search(text):
         return False
@@ -48,6 +54,11 @@ def replaces_earlier(instruction: str) -> bool:
 
 # The forms
 
+_RUN_ON = re.compile(
+    r"\s+(?=(?:oh|btw|also|ps)\b,?\s+(?:and\s+)?(?:please\s+)?(?:do\ not|don'?t|never|always)\b)",
+    re.IGNORECASE,
+)
+"""Where another sentence begins that was typed without a full stop before it."""
 _CLAUSE = re.compile(
     r"\s*(?:[;:—–]|,(?=\s)|\.\s|\s-\s|\((?=\w)|\)|\b(?:and|but|so|then|though)\b(?=\s))\s*", re.IGNORECASE
 )
@@ -72,7 +83,9 @@ _PASSING = _compiled(
     r"""(?: (?:\b(?:not|dont|only|leave|keep|no)|n't)\b .{0,60}"""
     + _NOT_YET
     + r""" | ^{LEAD}(?:why|how|what|who|where|does|did|is|are|was|were|has|have|had)\b
-    | ^{LEAD}if\ (?!you|something|anything|in\ doubt|i\b) ) """
+    | ^{LEAD}if\ (?!you|something|anything|in\ doubt|i\b)
+    | ^{LEAD}(?:do\ not|don'?t)\ \w+\ .{2,40}\ here,\ (?!we\b|i\b|it\b|this\b)\w+
+    | ^{LEAD}(?:whenever|when|(?:each|every|any)\ time)\ i\b(?!.*,\ (?:please|always|never|you|do|don'?t|then|just|run|show|tell|ask|give|use|write|answer|stop)\b) ) """
 )
 """What holds for this step only, and questions."""
 _ASKS = _compiled(
@@ -173,6 +186,7 @@ _FORMS = _forms(
     r"""\bfor\ (?:any|all|every|each)(?:thing)?\b.{0,40}\b(?:needed|we\ use)\b""",
     r"""^{LEAD}make\ sure\ (?:that\ )?(?:each|every|all\ your|no|nothing|never|you\ (?:always|never))\b""",
     r"""\bkeep\ (?:going|working)\ until\b|\b(?:do|make)\ meaningful\ commits\b|\bcommit\w*\ as\ you\ go\b|^{LEAD}fix\ up\ any\b""",
+    r"""^{LEAD}(?:run|do|keep|put|write|execute|test|build|log|store)\ everything\ (?:inside|in|within|through|via|with|under|on)\b""",
     # Preferences, languages and formats
     r"""\bi(?:'d|\ would)?\ (?:strongly\ )?prefer\b(?!\ (?:that\b|if\ you\ could))|^{LEAD}prefer\ \w+""",
     r"""^{LEAD}(?:use|run|take|write)\s+[^,]{1,50}?(?:,\s*(?:not|never)\b|,?\s(?:instead\ of|rather\ than)\b)|^{LEAD}use\ \S+(?:\ \S+){0,4},\ no\ \w+|\bstick\ (?:to|with)\ the\ (?:workflow|convention|style|standard)""",
@@ -192,9 +206,22 @@ _FORMS = _forms(
     r"""^{LEAD}(?:only\ (?:work|touch|change|edit|look|use|write|commit|read|modify)\b|(?:limit|confine|restrict)\ yourself).{0,80}""",
     r"""^{LEAD}max(?:imum)?\.?\s+(?:of\ )?\w+\ .{0,30}\bper\b|\b(?:at\ most|no\ more\ than|not\ more\ than)\b.{0,40}\b(?:per|each|in\ (?:a|one|each|any))\b|\b(?:must|has\ to|have\ to)\ (?:stay|remain)\b""",
     r"""\bdo\ not\ exceed\b|\byou\ have\ a\ budget\b|^{LEAD}stick\ to\ .{2,50}\b(?:wherever|only|always|unless)\b""",
+    r"""^{LEAD}no\ (?:\w+\ ){1,2}(?:longer|larger|bigger|deeper|wider|more|over|above|beyond)\b(?!\ (?:works?|needed|necessary|exists?)).{0,40}\b(?:\d+|than|\w+\ (?:lines|characters|words|files|sentences))\b""",
+    r"""^{LEAD}(?:change|touch|edit|modify|delete|write|commit|push|install|add)\ nothing\b""",
+    r"""^{LEAD}this\ is\ (?:an?\ )?(?:strictly\ )?(?:read-only|look-only)\ (?:\w+\ )?(?:investigation|session|task|review|exercise|job|analysis)\b""",
+    # What is said of a thing, and means the agent
+    r"""\b(?:is|are|stays?|remains?)\ (?:strictly\ |completely\ )?(?:hands-off|off\ the\ table|taboo|sacred|untouchable|not\ to\ be\ (?:touched|changed|edited|modified|deleted|used|shared))\b""",
+    r"""\b(?:that|this|same)\ (?:goes|applies|holds)\ for\ (?:everything|all|any|every)\b""",
+    # Approval and dislikes
+    r"""\bi\ (?:want|need|have|(?:woul|')d\ like|insist)\ (?:to|on)\ (?:sign(?:ing)?\ off|approv(?:e|ing)|review(?:ing)?|see(?:ing)?|confirm(?:ing)?|check(?:ing)?)\b.{0,60}\b(?:every|each|all|any|before)\b""",
+    r"""\bi\ (?:can'?t\ stand|hate|detest|dislike)\b.{2,60},\ (?:so|please)\b""",
+    r"""^{LEAD}for\ (?:\w+ing|all|any|every|tests?|commits?|answers?|searches|logs?)\b[^,]{0,30},\s*(?:please\ )?(?:stick|use|take|run|write|prefer|avoid)\b""",
+    r"""\bfor\ the\ (?:rest|remainder)\ of\ (?:this|the|our)\ (?:session|conversation|chat|day|project)\b.{0,20}\b"""
+    + _VERBS
+    + r"""\b""",
     # Corrections and permissions
     r"""^{LEAD}(?:forget|scratch|ignore|drop)\ (?:what\ i|(?:the|my)\ (?:\w+\ )?(?:rule|instruction)|that\ rule)""",
-    r"""\bi(?:'ve|\ have)?\ changed\ my\ mind\b.{0,80}\b"""
+    r"""\bi(?:'ve|\ have)?\ changed\ my\ mind\b.{0,60}[,;:—-]\s.{0,40}\b"""
     + _VERBS
     + r"""\b|^{LEAD}instead\ of\ asking\b|^{LEAD}you\ may\ \w+\ .{0,60}\bagain\b""",
 )
@@ -223,27 +250,35 @@ _FOREIGN = re.compile(
     | \b(?:immer|stets)\b.{0,40}\b(?:auf|mit|in|englisch|deutsch|vor|nach|bleiben)\b | \b(?:nach|vor|bei)\ (?:jede[mrs]?|allen)\b.{2,60}\b(?:bitte|\w+en|immer)\b
     | \bfrag(?:e|t)?\b.{0,20}\b(?:mich|nach|vorher)\b.{0,60}\b(?:bevor|vorher|ehe)\b | \bbevor\ du\b.{2,60}\bfrag | \bhöchstens\b.{2,40}\bpro\b | \bnur,?\ wenn\ ich\b
     | ^(?:bitte\ )?(?:\w+\ ){0,2}(?:bitte\ )?(?:nichts|keine?n?|nicht)\b.{2,60}\b(?:an|ab|ein|verwenden|benutzen|ändern|löschen|antworten)\b | \bkeine?n?\b.{2,40}\bin\ (?:deinen|den)\ antworten
-    | \b(?:darf|dürfen|darfst|sollst|sollen)\b.{0,60}\b(?:nicht|keine?n?|nur|nie)\b | \b(?:nimm|nutze?|verwende|benutze?)\b.{2,50}\bstatt\b | ^wenn\ (?:du|ein|etwas)\b.{2,80},\s*(?:dann\ )?(?:hör|sag|frag|stopp?|melde|brich)
+    | ^es\ (?:darf|dürfen|soll|sollen)\b.{0,40}\b(?:nicht|nichts|keine?n?|nur|nie)\b | \b(?:darfst|sollst)\b.{0,60}\b(?:nicht|nichts|keine?n?|nur|nie)\b
+    | \b(?:darf|dürfen|sollen|soll)\b.{0,60}\b(?:nicht|nichts|keine?n?|nur|nie|niemand)\b.{0,60}\b(?:geändert|verändert|angefasst|angerührt|berührt|gelöscht|entfernt|verwendet|benutzt|installiert|committet|gepusht|verlassen|auftauchen|erscheinen|genannt|stehen|geloggt|ausgegeben|herausgegeben|veröffentlicht|überschreiten|haben|sein\ als)\b
+    | \bfinger\ weg\b | \b(?:durchgehend|durchweg|ausnahmslos|jederzeit)\b | \b(?:wird|werden|bleib\w*)\b.{0,60}\b(?:nirgendwohin|nirgends|nirgendwo)\b | \bes\ wird\ (?:nichts|nie|niemals)\b | \bbleib(?:e|t)?\b.{0,20}\binnerhalb\b
+    | \bbeschränk(?:e|t)?\ dich\b | \bgeht\ dich\ nichts\ an\b | ^sobald\b.{2,80},\s*(?:dann\ )?(?:hör|sag|frag|stopp?|meld|brich|wart)
+    |  \b(?:nimm|nutze?|verwende|benutze?)\b.{2,50}\bstatt\b | ^wenn\ (?:du|ein|etwas)\b.{2,80},\s*(?:dann\ )?(?:hör|sag|frag|stopp?|melde|brich)
     | \bfass(?:e|t)?\b.{0,20}\b(?:nichts|nie|nicht|keine?n?)\b
     # French
-    | \b(?:à\ partir\ de\ maintenant|dorénavant|désormais|à\ l'avenir|chaque\ fois\ que|à\ chaque\ fois)\b | \b(?:ne|n')\s?\w+(?:ez|e|s|ons)?\s+(?:jamais|aucune?|pas|rien|plus)\b(?!\ (?:compris|sûr))
+    | \b(?:à\ partir\ de\ maintenant|dorénavant|désormais|à\ l'avenir|chaque\ fois\ que|à\ chaque\ fois)\b | \b(?:ne|n')\s?\w+(?:ez|e|s|ons)?\s+(?:jamais|aucune?|pas|rien|plus)\b(?!\ (?:compris|sûr|encore|maintenant|tout\ de\ suite|pour\ l'instant))
+    | \b(?:interdiction|interdit|défense)\ (?:\w+\ )?(?:de|d')\b | \b(?:reste(?:nt)?|écris|écrivez|réponds|répondez|parle[sz]?)\b.{0,30}\ben\ (?:anglais|français|allemand|espagnol)\b | \boublie[sz]?\b.{0,20}\b(?:consigne|règle|instruction)\b
+    | ^pas\ plus\ de\b.{2,60}\bpar\b | \blimite-toi\b | \bon\ (?:n'\s?)?(?:utilise|écrit|met|emploie)\b.{2,60}\buniquement\b
     | \b(?:toujours)\b.{0,40}\b(?:en|avant|avec)\b | \bsans\ mon\ accord\b | \bdemande(?:-moi|z-moi)\b.{0,40}\bavant\b | ^pas\ de\b.{2,60}\bdans\b | ^uniquement\b
     # Spanish
     | \b(?:de\ ahora\ en\ adelante|a\ partir\ de\ ahora|en\ adelante|cada\ vez\ que|siempre\ que|bajo\ ninguna\ circunstancia)\b | \bnunca\s+\w+(?:es|as|s)\b | \bno\s+\w+(?:es|as)\s+nunca\b
     | \b\w+\s+siempre\b.{0,40}\b(?:con|en|comillas|antes)\b | \bpregúntame\b.{0,40}\bantes\b | \bsin\ mi\ (?:permiso|aprobación)\b
+    | \bno\ se\ (?:toca|tocan|modifica|modifican|cambia|cambian|borra|borran|usa|usan)\b | \bquiero\ que\b.{0,60}\bsiempre\b | \blim[ií]t(?:ate|ese)\ a\b | \bolvida\ (?:la|lo\ de\ la)\ (?:regla|instrucción)\b | ^no\ más\ de\b.{2,60}\bpor\b
     # Portuguese
     | \b(?:de\ agora\ em\ diante|daqui\ (?:em|para)\ (?:diante|frente)|a\ partir\ de\ agora|sempre\ que|toda\ vez\ que|cada\ vez\ que)\b | ^não\s+\w+(?:e|a|es|as)\b.{1,60}\b(?:nenhuma?|nunca|jamais|nada)\b
-    | \bantes\ de\ \w+.{2,40}\b(?:fale|pergunte|avise|confirme|consulte) | \buse\ sempre\b | \bsempre\s+(?:use|responda|escreva|execute)\b
+    | \bantes\ de\ \w+.{2,40}\b(?:fale|pergunte|avise|confirme|consulte) | \b(?:limite-se|restrinja-se|limita-te)\b | ^antes\ de\ \w+.{2,60},\s*(?:me\ )?(?:pergunte|avise|consulte) | \buse\ sempre\b | \bsempre\s+(?:use|responda|escreva|execute)\b
     # Italian
     | \b(?:d'ora\ in\ (?:poi|avanti)|da\ (?:ora|adesso)\ in\ poi|ogni\ volta\ che)\b | \bogni\ \w+(?:\ \w+)?\ deve\b | \b(?:usa|rispondi|scrivi|lavora)\ (?:sempre|solo|soltanto|esclusivamente)\b | \bnon\s+\w+(?:are|ere|ire)\s+mai\b
+    | ^non\s+(?:aggiunger|toccar|modificar|cambiar|cancellar|eliminar|usar|installar|committar|pushar|scriver)e\b(?!.*\b(?:ancora|adesso|per\ ora)\b) | ^\w+[aei]\ sempre\b.{0,80}\b(?:quando|dopo|prima|anche|ogni)\b | ^niente\b.{2,50}\b(?:nel|nei|nelle|nella|per\ favore)\b | \blimitati\ a\b
     | \bprima\ di\ \w+.{2,40}\b(?:chiedi|chiedimi|avvisami)
     # Dutch
     | \b(?:vanaf\ nu|voortaan|in\ het\ vervolg)\b
     # Chinese
-    | (?:(?<!要)不要|请勿|請勿|别再|禁止|严禁|不得|不准|切勿).{1,40} | (?:以后|今后|从现在起|从现在开始).{0,20}(?:用|请|要|不|都) | (?:始终|一律|必须|务必|總是|总是)(?:使用|用|先|在|要).{1,} | (?:每次|每当).{1,30}(?:都|请|要|必须|先)
-    | (?:之前|前).{0,10}(?:先问我|先告诉我|征得|经我)
+    | (?:(?<!要)不要|请勿|請勿|别再|禁止|严禁|不得|不准|不允许|不許|切勿).{1,40} | (?:以后|今后|从现在起|从现在开始).{0,20}(?:用|请|要|不|都) | (?:始终|一律|必须|务必|總是|总是)(?:使用|用|先|在|要).{1,} | (?:每次|每当).{1,30}(?:都|请|要|必须|先)
+    | (?:之前|前)[，,]?.{0,10}(?:先问我|先告诉我|先征求|征得|经我|问我)
     # Japanese and Korean
-    | (?:しないで|触らないで|変更しない|使わないで|接続しない|ないでください|禁止) | (?:今後|これから|常に|必ず|毎回|絶対に).{1,40}(?:ください|こと|すること|て)$|(?:今後|これから|常に|必ず|毎回|絶対に).{1,60}(?:ください|こと)[。.]?
+    | (?:しないで|触らないで|変更しない|使わないで|接続しない|ないでください|禁止) | (?:今後|これから|常に|必ず|毎回|絶対に).{1,40}(?:ください|こと|すること|て)$|(?:今後|これから|常に|必ず|毎回|絶対に).{1,60}(?:ください|こと|お願いします)[。.]? | 以内に.{0,12}(?:ください|こと|お願いします)
     | (?:前に).{0,10}(?:聞いて|確認して|相談して) | (?:하지\s?마|앞으로는?|항상|반드시).{1,40}
     )""",
     re.VERBOSE | re.IGNORECASE,

@@ -13,13 +13,15 @@ from msgspec import Struct
 
 from lowwater.core.messages import Message, Text
 from lowwater.core.stored_form import stored_as
-from lowwater.core.view import PIN_BLOCK_DEPTH, Item, Summary, is_pin_block
+from lowwater.core.view import PIN_BLOCK_DEPTH, Item, Summary, is_file_block, is_pin_block
 
 PinSource = Literal["user", "recognised", "model"]
 PinStatus = Literal["in_force", "proposed", "replaced"]
 
 _HEADING = "Still in force, in the user's own words (where two contradict each other, the later one holds):"
 _WITHDRAWN = "No longer in force, because the user withdrew it:"
+FILES_HEADING = "Files that stay in view, as a tool returned them last; this is their content, not a message of the user's:"
+"""How the block of pinned files begins (`pinned_files.py`)."""
 _ENTRY = "\n- "
 _PARAGRAPH = "\n\n"
 _INDENT = "\n  "
@@ -104,8 +106,8 @@ def explain_left_out(pins: Sequence[Pin]) -> str:
 
 
 def is_block_text(text: str) -> bool:
-    """Return whether a text is such a block, which a client may send back."""
-    return text.startswith((_HEADING, _WITHDRAWN, _MORE.partition("{")[0]))
+    """Return whether a text is such a block or that of pinned files, which a client may send back."""
+    return text.startswith((_HEADING, _WITHDRAWN, _MORE.partition("{")[0], FILES_HEADING))
 
 
 def entries_shown(texts: Iterable[str]) -> tuple[str, ...]:
@@ -124,7 +126,9 @@ def entries_shown(texts: Iterable[str]) -> tuple[str, ...]:
 
 def entries_in_view(items: Iterable[Item]) -> tuple[str, ...]:
     """Return the entries that the blocks of a view say are in force."""
-    return entries_shown(item.message.text for item in items if is_pin_block(item))
+    return entries_shown(
+        item.message.text for item in items if is_pin_block(item) and not is_file_block(item)
+    )
 
 
 def text_of_entry(entry: str) -> str:

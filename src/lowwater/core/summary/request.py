@@ -19,13 +19,22 @@ VerdictCode = Literal[
     "cut_off",
     "not_smaller",
     "references_missing",
+    "request_dropped",
     "too_long",
+    "tool_call",
+    "echo",
+    "says_nothing",
+    "other_language",
+    "answers_user",
+    "turned_around",
+    "gives_orders",
+    "invented",
+    "prohibition_dropped",
     # verdicts on a provider's compaction block
     "no_block",
     "unsigned",
     "holds_secrets",
     "unknown_handles",
-    "prohibition_dropped",
 ]
 """The reason codes of a verdict."""
 
@@ -95,8 +104,12 @@ class Verdict(Struct, frozen=True, kw_only=True, rename=stored_as("verdict"), fo
     accepted: bool
     because: Reason
     score: float
-    """The share of critical references that it kept, 0 to 1."""
+    """What it kept of the critical references, by weight, times the share of what it names that occurs in its sources; 0 to 1, as written."""
     missing: tuple[Critical, ...] = ()
+    coverage: float = 0.0
+    """What it kept of the critical references, by weight."""
+    repaired_score: float | None = None
+    """The score of the text that was repaired; None if it was not."""
 
     @property
     def first_missing(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -23,6 +24,24 @@ class Section(StrEnum):
     CONTEXT = "Critical Context"
     TOOLS = "Tools & Patterns"
 
+
+HINTS: MappingProxyType[Section, str] = MappingProxyType(
+    {
+        Section.GOAL: "what the user wants in the end",
+        Section.CONSTRAINTS: "everything the user demanded, preferred or forbade, in the user's words",
+        Section.DONE: "what is finished, with the files, commands and tests it concerned",
+        Section.IN_PROGRESS: "what was being worked on last, and how far it got",
+        Section.BLOCKED: "what does not work, with the error lines word for word",
+        Section.DECISIONS: "what was decided, and why",
+        Section.RESOLVED: "questions that were answered, with their answers",
+        Section.PENDING: "what the user asked for and has not been given",
+        Section.FILES: "each path that was read or changed, and what matters about it",
+        Section.REMAINING: "what is left to do, in order",
+        Section.CONTEXT: "values, ids, names and numbers that cannot be guessed",
+        Section.TOOLS: "how commands and tools had to be called to work",
+    }
+)
+"""What a model is told that each section is for."""
 
 PROGRESS = "Progress"
 _PROGRESS_SECTIONS = (Section.DONE, Section.IN_PROGRESS, Section.BLOCKED)

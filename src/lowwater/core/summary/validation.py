@@ -1,40 +1,38 @@
-"""Validating a summary, and appending the critical references that it lost."""
+"""Judging a summary by its text as it was written, and appending the critical references that it lost.
 
-import re
+The score is what a summary keeps of what matters, by weight, times the share of what it names that was really said. A text
+that is no summary, or says what nobody said, is refused whatever its score. One that only leaves things out can be repaired,
+by quoting them; a dropped prohibition and a dropped open request are never let through as they are.
+"""
+
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from lowwater.core.decisions import Reason
 from lowwater.core.secrets.redaction import conceal
 from lowwater.core.summary.critical import critical_references, is_forbidden, missing_from
+from lowwater.core.summary.defects import content_defect, form_defect, is_refusal
+from lowwater.core.summary.grounding import Sources
 from lowwater.core.summary.request import Critical, Judged, SummaryRequest, Verdict, VerdictCode, Written
 from lowwater.core.summary.template import Section
+from lowwater.core.summary.text import key_words
 from lowwater.protocols import Tokenizer
 
 _SHORTEST = 100
 """The fewest characters of a summary."""
-_ENOUGH = 0.5
-"""The share of the critical references that must be kept."""
-_REFUSAL_CHARS = 600
-"""In a text shorter than this, a refusal anywhere makes the whole a refusal."""
-_LEADING = re.compile(r"\A(?:\s|#[^\n]*\n|[-*>]\s)+")
-_REFUSAL = re.compile(
-    r"""(?:(?:i['’]?m|i\ am|we['’]?re|we\ are)\ (?:very\ |so\ |really\ )?(?:sorry|afraid)
-          |sorry|my\ apologies|i\ apologi[sz]e|apologies|unfortunately|regrettably)
-        [^.\n]{0,80}?\b
-        (?:can['’]?t|cannot|can\ not|unable|not\ able|won['’]?t|not\ going\ to|must\ decline|not\ possible)
-    | i\ (?:can['’]?t|cannot|can\ not|won['’]?t|will\ not|must\ decline|decline|refuse)\b[^.\n]{0,40}?\b
-        (?:assist|help|comply|provide|fulfil|fulfill|do\ that|complete|summari[sz]e|continue|engage|discuss|process|to\b)
-    | i(?:['’]?m|\ am)\ (?:unable|not\ able|not\ allowed|not\ permitted|not\ comfortable)\b
-    | (?:as|being)\ an?\ (?:ai|language\ model|assistant)\b[^.\n]{0,60}?\b(?:can['’]?t|cannot|unable|not)
-    | this\ (?:request|conversation|content)\ (?:violates|goes\ against|cannot\ be)
-    | (?:对不起|抱歉|很抱歉)[，,]?[^。\n]{0,20}(?:无法|不能) | 我(?:无法|不能)(?:协助|帮助|提供|完成)
-    | (?:申し訳|すみません)[^。\n]{0,30}(?:できません|できかねます|いたしかねます)
-    | 죄송[^.\n]{0,30}없습니다
-    | (?:es\ tut\ mir\ leid|lo\ siento|désolé|je\ suis\ désolé)[^.\n]{0,60}?\b(?:kann|nicht|puedo|peux)""",
-    re.VERBOSE | re.IGNORECASE,
-)
+ENOUGH = 0.5
+"""The share of what matters, by weight, that must be kept; good summaries of long sessions keep about half of it."""
+REPAIRABLE = 0.25
+"""The share that must be kept for a repair; below it, the repair would outweigh the text."""
+
+_WEIGHTS = {"ask": 3.0, "forbidden": 2.0, "error": 0.25, "path": 1.0, "identifier": 1.0, "value": 0.25}
+_PROHIBITION_WEIGHT = 4.0
+_IN_FULL = 14
+"""So many references of a kind count in full; of the following ones, the n-th counts this number divided by n."""
 _NAMES_PER_LINE = 8
 _LABELS = {"path": "Paths: ", "identifier": "Identifiers: ", "value": "Values: "}
+WEAK: frozenset[VerdictCode] = frozenset({"references_missing", "prohibition_dropped", "request_dropped"})
+"""The codes of summaries that only leave something out."""
 
 
 def validate(
@@ -44,47 +42,90 @@ def validate(
     replaced_tokens: int,
     *,
     wanted: Sequence[Critical] | None = None,
+    sources: Sources | None = None,
+    quotes_only: bool = False,
 ) -> Verdict:
     """Return the verdict on a summary of messages of `replaced_tokens`; its reason has the numbers that were compared.
 
-    `wanted` are the critical references, if the caller has them already.
+    `wanted` are the critical references and `sources` what the summary may draw on, if the caller has them already. What only
+    quotes its sources, as the extractive summary does, is not searched for things that nobody said.
     """
     references = critical_references(request) if wanted is None else wanted
+    sources = Sources(request) if sources is None else sources
     missing = missing_from(conceal(written.text) if request.redact else written.text, references)
-    score = 1 - len(missing) / len(references) if references else 1.0
+    kept = coverage(references, missing)
+    grounding = sources.grounding(written.text)
     tokens = tokenizer.count(written.text)
     characters = len(written.text.strip())
+    code = _size_defect(written, characters, tokens, replaced_tokens)
+    if code is None and not quotes_only:
+        code = form_defect(written.text, sources) or content_defect(
+            written.text, sources, grounding, references
+        )
+    if code is None:
+        code = _omission(kept, missing, request)
     because = Reason(
-        code=_code(written, characters, tokens, replaced_tokens, score),
+        code=code,
         facts={
             "characters": characters,
             "tokens": tokens,
             "replaced_tokens": replaced_tokens,
             "references": len(references),
             "kept": len(references) - len(missing),
+            "named": grounding.named,
+            "invented": len(grounding.invented),
         },
     )
-    return Verdict(accepted=because.code == "accepted", because=because, score=score, missing=missing)
+    score = kept * grounding.share
+    return Verdict(accepted=code == "accepted", because=because, score=score, missing=missing, coverage=kept)
 
 
-def _code(written: Written, characters: int, tokens: int, replaced_tokens: int, score: float) -> VerdictCode:
+def _size_defect(written: Written, characters: int, tokens: int, replaced_tokens: int) -> VerdictCode | None:
     if characters < _SHORTEST:
         return "too_short"
     if is_refusal(written.text):
         return "refusal"
     if written.cut_off:
         return "cut_off"
-    if tokens >= replaced_tokens:
-        return "not_smaller"
-    return "accepted" if score >= _ENOUGH else "references_missing"
+    return "not_smaller" if tokens >= replaced_tokens else None
 
 
-def is_refusal(text: str) -> bool:
-    """Return whether a text declines to summarise instead of doing so."""
-    body = _LEADING.sub("", text)
-    if _REFUSAL.match(body):
-        return True
-    return len(body) < _REFUSAL_CHARS and _REFUSAL.search(body) is not None and "## " not in text
+def _omission(kept: float, missing: Sequence[Critical], request: SummaryRequest) -> VerdictCode:
+    if kept < ENOUGH:
+        return "references_missing"
+    if any(map(is_forbidden, missing)):
+        return "prohibition_dropped"
+    return "request_dropped" if open_request(missing, request) is not None else "accepted"
+
+
+def open_request(missing: Iterable[Critical], request: SummaryRequest) -> Critical | None:
+    """Return the user's newest request if it is among the missing references and nowhere but in what is summarised."""
+    newest = request.newest_user
+    if newest is None or not request.messages or newest not in request.messages:
+        return None
+    asked = key_words(newest.text[:300])
+    return next((each for each in missing if each.kind == "ask" and each.words == asked), None)
+
+
+def coverage(references: Sequence[Critical], missing: Iterable[Critical]) -> float:
+    """Return the share of the references that is not missing, by weight.
+
+    The first of each kind count in full, since they are the ones named most often (requests: the newest ones); the long tail counts for less and less.
+    """
+    lost = set(missing)
+    asks = [each for each in references if each.kind == "ask"]
+    others = [each for each in references if each.kind != "ask"]
+    whole = kept = 0.0
+    ranks: Counter[str] = Counter()
+    for reference in (*reversed(asks), *others):
+        ranks[reference.kind] += 1
+        if is_forbidden(reference):
+            weight = _PROHIBITION_WEIGHT
+        else:
+            weight = _WEIGHTS[reference.kind] * min(1.0, _IN_FULL / ranks[reference.kind])
+        whole += weight
+        kept += weight * (reference not in lost)
+    return kept / whole if whole else 1.0
 
 
 def best(
@@ -94,20 +135,22 @@ def best(
     replaced_tokens: int,
 ) -> Judged | None:
     """Return the best summary: accepted before rejected, then by score, then the shortest; None without candidates."""
-    wanted = critical_references(request)
+    wanted, sources = critical_references(request), Sources(request)
     judged = [
         Judged(
             written=written,
-            verdict=validate(written, request, tokenizer, replaced_tokens, wanted=wanted),
+            verdict=validate(written, request, tokenizer, replaced_tokens, wanted=wanted, sources=sources),
         )
         for written in candidates
     ]
-    return max(judged, key=_rank, default=None)
+    return max(judged, key=rank, default=None)
 
 
-def _rank(judged: Judged) -> tuple[bool, float, int]:
-    tokens = judged.verdict.because.facts["tokens"]
-    return (judged.verdict.accepted, judged.verdict.score, -int(tokens))
+def rank(judged: Judged) -> tuple[bool, bool, float, int]:
+    """Return the key by which summaries are compared: accepted ones first, then those that only leave something out, each by their score."""
+    verdict = judged.verdict
+    tokens = verdict.because.facts["tokens"]
+    return (verdict.accepted, verdict.because.code in WEAK, verdict.score, -int(tokens))
 
 
 def restore_references(text: str, missing: Sequence[Critical], max_tokens: int, tokenizer: Tokenizer) -> str:

@@ -199,6 +199,7 @@ def _event(
         summary_tokens=result.summary_tokens,
         summarizer=result.judged.written.by if result.judged else "",
         score=result.judged.verdict.score if result.judged else None,
+        repaired_score=result.judged.verdict.repaired_score if result.judged else None,
         rejected=result.rejected,
         summary_prompts=prompt_tokens_of(result.written),
     )

@@ -33,6 +33,7 @@ def compact(
         ladder=_ladder(state, setup, now, decision),
         prefetched_summary=inputs.prefetched_summary,
         focus=focus,
+        system=state.ledger.view.system,
         by_hand=now.forced,
         at_wall=not now.fits,
     )

@@ -1,6 +1,6 @@
 """Carrying out a decision to compact: prune, check whether that is enough, and only then summarise."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from math import ceil
 
 from msgspec import Struct
@@ -12,7 +12,7 @@ from lowwater.core.mechanisms import condense, native, summarize
 from lowwater.core.mechanisms.mechanism import EditContext, ProposalRequest
 from lowwater.core.mechanisms.registry import SUMMARIES, apply_edits, propose, reach_of
 from lowwater.core.mechanisms.spans import numbers_of_items, replace_span, request_for
-from lowwater.core.messages import Span
+from lowwater.core.messages import Span, texts_of
 from lowwater.core.proposals import Proposal
 from lowwater.core.summary.request import Judged, SummaryRequest, Written
 from lowwater.core.turns.effects import Summarize, SummaryOutcome
@@ -26,7 +26,7 @@ from lowwater.core.turns.summaries import (
     need_for,
     obtain,
 )
-from lowwater.core.view import Item, first_difference, tokens_of_items
+from lowwater.core.view import Item, first_difference, is_pin_block, tokens_of_items
 
 _MAX_PASSES = 12
 _LEAST_SCALE = 0.1
@@ -44,6 +44,8 @@ class CompactionWork(Struct, frozen=True, kw_only=True):
     prefetched_summary: PrefetchedSummary | None = None
     """A prefetched summary that may be used now."""
     focus: str = ""
+    system: bytes = b""
+    """The system prompt, which a summary may draw on."""
     by_hand: bool = False
     at_wall: bool = False
     """The prompt does not fit: it has to be made smaller, whatever it takes."""
@@ -363,7 +365,18 @@ def need_for_proposal(work: CompactionWork, items: Sequence[Item], proposal: Pro
         tokenizer=work.context.tokenizer,
         must=work.at_wall,
         handles=numbers_of_items(items[span.start : span.stop]),
+        background=_background(work, items, span),
     )
+
+
+def _background(work: CompactionWork, items: Sequence[Item], span: Span) -> Iterator[str]:
+    """Yield what a summarizer may have been shown besides the messages of a span: the rest of the view, and the system prompt."""
+    yield work.system.decode(errors="replace")
+    for item in (*items[: span.start], *items[span.stop :]):
+        yield from texts_of(item.message)
+    for item in work.request.items:
+        if is_pin_block(item):
+            yield item.message.text
 
 
 def _summary_request(work: CompactionWork, items: Sequence[Item], proposal: Proposal) -> SummaryRequest:

@@ -21,6 +21,7 @@ from lowwater.core.summary.activity import own_words
 from lowwater.core.summary.frame import is_framed
 from lowwater.core.summary.instructions import replaces_earlier, standing_instructions
 from lowwater.core.summary.pins import (
+    FILES_HEADING,
     ChosenPins,
     Pin,
     choose_pins,
@@ -41,6 +42,8 @@ PINS = "pins"
 _MOST_TOKENS = 1_500
 _SHARE = 20
 """The block may have a twentieth of the context length, and so many tokens at most."""
+_FILES_SHARE = 10
+"""Pinned files may have a tenth of the context length together."""
 _LONGEST = 2_000
 """Characters of a pin."""
 _MOST_PROPOSED = 20
@@ -139,7 +142,7 @@ def _carried_over(message: Message, number: int, before: Message | None) -> list
     )
     blocks: list[str] = []
     for text in texts:
-        if is_block_text(text) and follows:
+        if is_block_text(text) and follows and not text.startswith(FILES_HEADING):
             blocks.append(text)
         follows = is_framed(text) or (follows and is_block_text(text))
     entries = entries_shown(blocks)
@@ -323,8 +326,25 @@ def with_block(state: State, items: Sequence[Item], setup: Setup, *, first: int)
     place = next((at for at in range(len(kept), first, -1) if isinstance(kept[at - 1], Summary)), 0)
     if not place or is_own_block(kept[place - 1]):
         return list(items)
-    block = _missing(state, kept, setup, says_left_out=True)
-    return kept if block is None else [*kept[:place], block, *kept[place:]]
+    blocks = [_missing(state, kept, setup, says_left_out=True), _pinned_files(state, kept, setup)]
+    return [*kept[:place], *(block for block in blocks if block is not None), *kept[place:]]
+
+
+def _pinned_files(state: State, items: Sequence[Item], setup: Setup) -> Summary | None:
+    """Return the block of the files that the settings pin and these items no longer show."""
+    if not setup.preset.pinned:
+        return None
+    from lowwater.core.summary.pinned_files import file_block  # noqa: PLC0415  # few settings name files
+
+    return file_block(
+        state.ledger,
+        items,
+        setup.preset.pinned,
+        tokens=state.model.context_length // _FILES_SHARE,
+        size=setup.size,
+        count=setup.tokenizer.count,
+        redact=setup.settings.privacy.redact,
+    )
 
 
 def with_missing_pins(state: State, setup: Setup, at: float) -> State:

@@ -67,6 +67,7 @@ def prefetch_summary(
         request=inputs.request,
         prompt=inputs.now.prompt,
         at=at,
+        system=state.ledger.view.system,
         ladder=order_ladder(ladder, state, setup, (offer,), at=at),
     )
     need = need_for_proposal(work, inputs.request.items, offer)

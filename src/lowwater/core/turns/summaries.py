@@ -17,9 +17,18 @@ from lowwater.core.secrets.redaction import conceal
 from lowwater.core.summary.critical import critical_references, is_forbidden
 from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.frame import static_marker
+from lowwater.core.summary.grounding import Sources
 from lowwater.core.summary.request import Critical, Judged, SummaryRequest, Verdict, VerdictCode, Written
 from lowwater.core.summary.sanitize import unknown_handles, whole_characters
-from lowwater.core.summary.validation import repair, restore_references, validate
+from lowwater.core.summary.validation import (
+    REPAIRABLE,
+    WEAK,
+    open_request,
+    rank,
+    repair,
+    restore_references,
+    validate,
+)
 from lowwater.core.turns.effects import Failure, FailureKind, Summarize, SummaryOutcome
 from lowwater.core.turns.state import Ladder
 from lowwater.protocols import Tokenizer
@@ -31,8 +40,8 @@ _MAX_TRIES = 2
 """Calls of one summarizer for one summary."""
 OVERSHOOT = 1.5
 """How many times longer than requested a summary may be: models count in other tokens than we do."""
-REPAIRABLE = 0.4
-"""The share of critical references that a summary must contain to be repaired; below it, the repair would outweigh the text."""
+_REQUEST_TOKENS = 80
+"""The room that quoting the open request takes."""
 _FORBIDDEN_SHARE = 0.25
 """The share of the replaced tokens that may be spent on restoring the user's prohibitions."""
 _WORTH_RETRYING: frozenset[FailureKind] = frozenset({"failed", "network"})
@@ -57,6 +66,8 @@ class Need(Struct, frozen=True, kw_only=True):
     """The view does not fit without it."""
     handles: frozenset[int] = frozenset()
     """The numbers of all messages that it would replace."""
+    sources: Sources
+    """What it may draw on."""
 
 
 class ObtainedSummary(Struct, frozen=True, kw_only=True):
@@ -86,11 +97,6 @@ class _Answers(Struct, frozen=True, kw_only=True):
     rejected: tuple[Rejected, ...] = ()
     """The answers that were not accepted as written."""
 
-    @property
-    def accepted(self) -> tuple[Judged, ...]:
-        """The answers that may replace the messages."""
-        return tuple(judged for judged in self.judged if judged.verdict.accepted)
-
 
 def need_for(
     request: SummaryRequest,
@@ -99,8 +105,12 @@ def need_for(
     tokenizer: Tokenizer,
     must: bool,
     handles: Iterable[int] = (),
+    background: Iterable[str] = (),
 ) -> Need:
-    """Return the need for a summary, with its critical references, which are found once for all summarizers."""
+    """Return the need for a summary, with its critical references, which are found once for all summarizers.
+
+    `background` is what else the summarizer may be shown: the rest of the view, and the system prompt.
+    """
     return Need(
         request=request,
         wanted=tuple(critical_references(request)),
@@ -108,33 +118,57 @@ def need_for(
         tokenizer=tokenizer,
         must=must,
         handles=frozenset(handles),
+        sources=Sources(request, background),
     )
 
 
 def obtain(need: Need, ladder: Ladder, *, at: float) -> Generator[Summarize, SummaryOutcome, ObtainedSummary]:
-    """Return the first accepted summary, or the best one if they compete; if no model's is accepted, the extractive one.
+    """Return the first usable summary, or the best one if they compete; if no model's is usable, the extractive one.
 
-    A summary is judged as written: that score is recorded, and decides a competition. One that is nearly good enough is
-    repaired, unless the ladder refuses weak ones. Whichever is used, prohibitions of the user that it dropped are restored. If
-    none is accepted, the best weak one is used if the ladder allows that; if not, a marker is, but only where the view must
-    fit. A failure of credentials or network never leads to a marker.
+    A summary is judged as written: that score is recorded, and decides a competition, in which the extractive summary takes
+    part. One that only leaves something out is repaired, unless the ladder refuses weak ones; of competing summaries, the
+    best one only. If none is usable, the best weak one is used if the ladder allows that; if not, a marker is, but only
+    where the view must fit. A failure of credentials or network never leads to a marker.
     """
     answers = _Answers()
+    chosen: Judged | None = None
     for rung in ladder.asked:
         answers = yield from _ask(need, ladder, rung, answers)
-        if answers.accepted and not ladder.competing:
-            break
-    if answers.accepted:
-        return _obtained(answers, _best(answers.accepted))
+        if not ladder.competing and (chosen := _usable(answers.judged[-1:], need, ladder)) is not None:
+            return _obtained(answers, chosen)
+    if ladder.competing and any(_is_usable(judged, ladder) for judged in answers.judged):
+        entrants = (*answers.judged, _extracted(need))
+        chosen = _usable(sorted(entrants, key=rank, reverse=True), need, ladder)
+        if chosen is not None:
+            return _obtained(answers, chosen)
     extracted = _extracted(need)
-    repaired = _repaired(extracted, need, ladder)
-    judged: Judged | None = repaired
-    if not repaired.verdict.accepted:
-        judged = _last_resort(need, ladder, (repaired, *answers.judged), answers.failures)
+    judged = _usable((extracted,), need, ladder)
+    if judged is None:
+        judged = _last_resort(need, ladder, (extracted, *answers.judged), answers.failures)
     answers = replace(answers, rejected=(*answers.rejected, *_rejected(extracted)))
     failed_at = max([at, *(failure.at for failure in answers.failures)])
     nobody_failed = judged is not None and not ladder.asked
     return replace(_obtained(answers, judged), failed_at=None if nobody_failed else failed_at)
+
+
+def _usable(ranked: Sequence[Judged], need: Need, ladder: Ladder) -> Judged | None:
+    """Return the first of these summaries that may be used as it is or repaired; repaired if it has to be."""
+    for judged in ranked:
+        if judged.verdict.accepted:
+            return judged
+        if _is_usable(judged, ladder):
+            repaired = _repaired(judged, need)
+            if repaired.verdict.accepted:
+                return repaired
+    return None
+
+
+def _is_usable(judged: Judged, ladder: Ladder) -> bool:
+    """Return whether a summary is accepted, or only leaves out what can be quoted."""
+    verdict = judged.verdict
+    return verdict.accepted or (
+        ladder.accepts_weak and verdict.because.code in WEAK and verdict.coverage >= REPAIRABLE
+    )
 
 
 def _obtained(answers: _Answers, judged: Judged | None) -> ObtainedSummary:
@@ -163,11 +197,10 @@ def _ask(
         if need.request.redact:
             outcome = replace(outcome, text=conceal(outcome.text))
         answer = Judged(written=outcome, verdict=_verdict(outcome, need))
-        judged = _repaired(answer, need, ladder)
-        if not judged.verdict.accepted:
-            failures.append(Failure(kind="failed", error=judged.verdict.because.code))
+        if not _is_usable(answer, ladder):
+            failures.append(Failure(kind="failed", error=answer.verdict.because.code))
         return _Answers(
-            judged=(*before.judged, judged),
+            judged=(*before.judged, answer),
             failures=tuple(failures),
             low=_is_weak(answer.verdict) if rung == ladder.asked[0] else before.low,
             lost=lost,
@@ -196,17 +229,18 @@ def _refused(name: str, verdict: Verdict) -> Rejected:
         code=verdict.because.code,
         missing=len(verdict.missing),
         first_missing=verdict.first_missing,
+        score=verdict.score,
     )
 
 
 def _extracted(need: Need) -> Judged:
     """Return the extractive summary; if it is too short, it also says how much was left out."""
     written = Written(text=whole_characters(extract(need.request, need.tokenizer)), by=EXTRACTIVE)
-    verdict = _verdict(written, need)
+    verdict = _verdict(written, need, quotes=True)
     if verdict.because.code == "too_short":
         fuller = replace(written, text=f"{written.text}\n\n{_marker(need)}".strip())
         if not _is_too_long(fuller, need):
-            written, verdict = fuller, _verdict(fuller, need)
+            written, verdict = fuller, _verdict(fuller, need, quotes=True)
     return Judged(written=written, verdict=verdict)
 
 
@@ -222,7 +256,7 @@ def _last_resort(
         return _restored(_best(weak), need)
     if need.must and not {failure.kind for failure in failures} & _NO_MARKER_AFTER:
         marker = Written(text=_marker(need), by=MARKER)
-        return _restored(Judged(written=marker, verdict=_verdict(marker, need)), need)
+        return _restored(Judged(written=marker, verdict=_verdict(marker, need, quotes=True)), need)
     return None
 
 
@@ -230,24 +264,31 @@ def _marker(need: Need) -> str:
     return whole_characters(static_marker(need.request, tokens=need.replaces))
 
 
-def _repaired(judged: Judged, need: Need, ladder: Ladder) -> Judged:
-    """Return an accepted summary with the user's prohibitions restored, and a nearly good one with what it missed appended.
+def _repaired(judged: Judged, need: Need) -> Judged:
+    """Return a summary with what it left out quoted: all of it if it kept too little, else prohibitions and the open request.
 
-    The score stays that of the text as written.
+    It is accepted if that is enough, and keeps the score of the text as written; the score of the repaired text stands beside it.
     """
     verdict = judged.verdict
-    if verdict.accepted:
-        return _restored(judged, need)
-    if not (_is_weak(verdict) and verdict.score >= REPAIRABLE and ladder.accepts_weak):
+    if _is_too_long(judged.written, need):
         return judged
-    restored = _restored(judged, need).written
+    written = _restored(judged, need).written
     left = [each for each in verdict.missing if not is_forbidden(each)]
-    text = repair(restored.text, left, need.request.max_tokens, need.tokenizer)
-    repaired = replace(restored, text=text)
-    if not _verdict(repaired, need).accepted:
+    most = need.request.max_tokens
+    if verdict.because.code != "references_missing":
+        asked = open_request(left, need.request)
+        left = [] if asked is None else [asked]
+        most = max(most, need.tokenizer.count(written.text) + _REQUEST_TOKENS)
+    written = replace(written, text=repair(written.text, left, most, need.tokenizer))
+    after = _verdict(written, need, quotes=written.by == EXTRACTIVE)
+    # Prohibitions have room of their own; of a list that is too long for it, the rest is left to recall.
+    if not after.accepted and (left or after.because.code not in {"prohibition_dropped", "too_long"}):
         return judged
     because = Reason(code="repaired", facts=verdict.because.facts)
-    return Judged(written=repaired, verdict=replace(verdict, accepted=True, because=because))
+    return Judged(
+        written=written,
+        verdict=replace(verdict, accepted=True, because=because, repaired_score=after.score),
+    )
 
 
 def _restored(judged: Judged, need: Need) -> Judged:
@@ -257,9 +298,17 @@ def _restored(judged: Judged, need: Need) -> Judged:
     return replace(judged, written=replace(judged.written, text=text))
 
 
-def _verdict(written: Written, need: Need) -> Verdict:
-    """Judge a summary; one that is far too long is rejected, however much it contains."""
-    verdict = validate(written, need.request, need.tokenizer, need.replaces, wanted=need.wanted)
+def _verdict(written: Written, need: Need, *, quotes: bool = False) -> Verdict:
+    """Judge a summary, which may be one that only `quotes`; one that is far too long is rejected, however much it contains."""
+    verdict = validate(
+        written,
+        need.request,
+        need.tokenizer,
+        need.replaces,
+        wanted=need.wanted,
+        sources=need.sources,
+        quotes_only=quotes,
+    )
     if not verdict.accepted or not _is_too_long(written, need):
         return verdict
     facts = {**verdict.because.facts, "max_tokens": need.request.max_tokens}
@@ -271,7 +320,7 @@ def _is_too_long(written: Written, need: Need) -> bool:
 
 
 def _is_weak(verdict: Verdict) -> bool:
-    return verdict.because.code == "references_missing"
+    return verdict.because.code in WEAK
 
 
 def _best(judged: Sequence[Judged]) -> Judged:
@@ -315,10 +364,10 @@ def ask_for_block(
 
 def _native_verdict(written: Written, need: Need, size: Callable[[Message], int]) -> Verdict:
     """Judge a block by its text, and by what makes it unusable whatever the text says."""
-    verdict = validate(written, need.request, need.tokenizer, need.replaces, wanted=need.wanted)
+    verdict = validate(
+        written, need.request, need.tokenizer, need.replaces, wanted=need.wanted, sources=need.sources
+    )
     defect = _block_defect(written, need, size)
-    if not defect and verdict.accepted and any(map(is_forbidden, verdict.missing)):
-        defect = "prohibition_dropped"
     if not defect:
         return verdict
     return replace(verdict, accepted=False, because=Reason(code=defect, facts=verdict.because.facts))
