@@ -12,7 +12,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.mechanisms.digest import (
-    ContentKind,
     Name,
     Priced,
     UnnumberedText,
@@ -23,7 +22,7 @@ from lowwater.core.mechanisms.digest import (
 from lowwater.core.mechanisms.results import calls_in, is_placeholder, result_text
 from lowwater.core.mechanisms.reuse import chance_of_use
 from lowwater.core.messages import Message, Text, ToolCall, ToolResult
-from lowwater.core.references import NAME, reference_kind
+from lowwater.core.references import NAME, ContentKind, reference_kind
 from lowwater.core.secrets.redaction import conceal
 from lowwater.core.summary.frame import index_in
 from lowwater.core.summary.text import flat
