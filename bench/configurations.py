@@ -291,10 +291,10 @@ def tables(played: Sequence[Played], of: int) -> Iterator[str]:
         yield "no session has been played in every row yet"
         return
     sources = Counter({each.session: each.source for each in whole(played, sheets, ROWS)}.values())
-    drawn = "" if one.sessions == of else " drawn at random, with the same seed every time,"
+    drawn = "" if one.sessions == of else "; drawn at random, by the same seed every time"
     yield (
-        f"{one.sessions} of {of} sessions{drawn or ','} {one.calls:,} calls, Lowwater as of "
-        f"{time.strftime('%Y-%m-%d')} ({', '.join(f'{source} {count}' for source, count in sources.most_common())})."
+        f"{one.sessions} of {of} sessions, {one.calls:,} calls, Lowwater as of {time.strftime('%Y-%m-%d')} "
+        f"({', '.join(f'{source} {count}' for source, count in sources.most_common())}){drawn}."
     )
     for sheet, sums in by_sheet.items():
         over = sums[SHIPPED.name].total / sums[FULL.name].total

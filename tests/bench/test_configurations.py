@@ -77,7 +77,7 @@ def test_only_sessions_that_every_row_has_are_counted(played):
     assert list(tables(partly, 1)) == ["no session has been played in every row yet"]
     first = next(iter(tables([*played, *partly], 5)))
     assert first.startswith("1 of 5 sessions, 60 calls")
-    assert first.endswith(f"({played[0].source} 1).")
+    assert first.endswith(f"({played[0].source} 1); drawn at random, by the same seed every time.")
 
 
 @pytest.mark.parametrize(("shipped", "near"), [(1_029, True), (1_031, False)])
