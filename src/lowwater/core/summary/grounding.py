@@ -75,27 +75,14 @@ class Sources:
     def trusted_words(self) -> tuple[frozenset[str], ...]:
         """The key words of each text that is not the output of a tool: what somebody may have laid down."""
         told = [*self.user_texts, self._request.previous, self._request.focus, *self._background]
-        told += [
-            part.text
-            for message in self._request.messages
-            if message.role == "assistant"
-            for part in message.parts
-            if isinstance(part, Text)
-        ]
+        told += self._answers
         return tuple(frozenset(key_words(text)) for text in told if text)
 
     @cached_property
     def prose(self) -> str:
         """What user and assistant wrote, and the summary before: the text by which the language is told."""
         told = [*self.user_texts, self._request.previous]
-        told += [
-            part.text
-            for message in self._request.messages
-            if message.role == "assistant"
-            for part in message.parts
-            if isinstance(part, Text)
-        ]
-        return "\n".join(told)
+        return "\n".join([*told, *self._answers])
 
     @cached_property
     def lines(self) -> frozenset[str]:
@@ -125,6 +112,16 @@ class Sources:
     def says(self, text: str) -> bool:
         """Return whether a text occurs word for word."""
         return flat(text).casefold() in self._flat
+
+    @cached_property
+    def _answers(self) -> tuple[str, ...]:
+        return tuple(
+            part.text
+            for message in self._request.messages
+            if message.role == "assistant"
+            for part in message.parts
+            if isinstance(part, Text)
+        )
 
     @cached_property
     def _user_words(self) -> tuple[frozenset[str], ...]:
