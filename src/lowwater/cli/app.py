@@ -17,9 +17,8 @@ Keeps a long LLM-agent conversation inside the model's context at the lowest
 total cost, and never loses a message. [bold]Examples[/bold]:
 
 [cyan]lowwater run -- claude[/cyan]              an agent behind a gateway, and its bill
-[cyan]lowwater inspect session.jsonl[/cyan]      what fills the window of a conversation
-[cyan]lowwater audit ~/.claude/projects[/cyan]   where the money of recorded sessions went
-[cyan]lowwater status --all[/cyan]               what stored sessions cost and saved
+[cyan]lowwater audit[/cyan]                      where the money of recorded sessions went
+[cyan]lowwater dashboard[/cyan]                  stored sessions in a browser, as they go on
 """
 
 EPILOGUE = """\

@@ -66,7 +66,7 @@ def diff(
     store: StoreAddress = "",
     json: AsJson = False,
 ) -> None:
-    """Show what changed in view between two checkpoints, or since one.
+    """Show what changed in view since a checkpoint.
 
     Each line is one change: the messages, and their tokens before and after.
     Every message is in exactly one line. `lowwater sessions checkpoints` lists possible

@@ -58,7 +58,7 @@ def pins(
     store: StoreAddress = "",
     json: AsJson = False,
 ) -> None:
-    """List what the user laid down for the rest of a session, and change it.
+    """List and change what the user laid down for a session.
 
     What is in force stands in every view word for word, whatever was compacted. Most of it is
     recognised when it is said; what the model proposed waits for --add.
