@@ -1,5 +1,6 @@
 """The store in one SQLite file: `sqlite:///PATH`."""
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,8 +11,9 @@ from lowwater.stores.addresses import Sync
 from lowwater.stores.shared import Conceal, conceal_nothing
 from lowwater.stores.sql import SqlStore
 from lowwater.stores.sqlite.connections import SqliteConnections
-from lowwater.stores.sqlite.queries import SESSIONS_PER_DELETE, SqliteQueries
+from lowwater.stores.sqlite.queries import CAUGHT_UP_AT_ONCE, SESSIONS_PER_DELETE, SqliteQueries
 
+_log = logging.getLogger("lowwater")
 Result = TypeVar("Result")
 
 
@@ -51,8 +53,11 @@ class SqliteStore(SqlStore[SqliteQueries]):
     def search(self, words: str, /, *, session: str | None = None, limit: int = 5) -> list[Hit]:
         """Return the messages that match best, of all that were there when it was called."""
         with self._reading() as queries:
-            is_behind = queries.unindexed() != 0
-        if is_behind:
+            behind = queries.unindexed()
+        if behind > CAUGHT_UP_AT_ONCE:
+            _log.info("%s: indexing %s messages for search", self._connections.path, f"{behind:,}")
+        # In several transactions, so that other writers do not wait long.
+        for _ in range(-(-behind // CAUGHT_UP_AT_ONCE)):
             self._write(lambda queries: queries.index_new_messages(self._conceal))
         with self._reading() as queries:
             return queries.search(words, session, limit)
