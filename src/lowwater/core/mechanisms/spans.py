@@ -67,7 +67,14 @@ def offer_span(mechanism: str, items: Sequence[Item], span: Span, summary_tokens
 
 
 def request_for(
-    items: Sequence[Item], span: Span, *, max_tokens: int, focus: str, recall: bool, redact: bool = True
+    items: Sequence[Item],
+    span: Span,
+    *,
+    max_tokens: int,
+    focus: str,
+    recall: bool,
+    redact: bool = True,
+    instructions: str = "",
 ) -> SummaryRequest:
     """Return the request for a summary: the original messages of the span, and earlier summaries among them to update.
 
@@ -99,6 +106,7 @@ def request_for(
         - (min(_index_tokens(replaced), int(_INDEX_SHARE * max_tokens)) if recall else 0),
         previous="\n\n".join(previous),
         focus=focus,
+        instructions=instructions,
         newest_user=None if newest is None else _unframed(_original(_not_summary(items[newest]))),
         recall=recall,
         redact=redact,
