@@ -3,7 +3,7 @@
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal --durations=10
 
-.PHONY: help demo test test-full test-wheel lint types contracts bench bench-counting bench-recall bench-summary bench-hermes bench-store bench-reach bench-economics bench-peers bench-frameworks bench-gateway bench-constraints docs picture fix lock clean
+.PHONY: help demo test test-full test-wheel lint types contracts bench bench-counting bench-recall bench-recall_search bench-summary bench-hermes bench-store bench-reach bench-economics bench-peers bench-frameworks bench-gateway bench-constraints docs picture fix lock clean
 
 help:
 	@echo "make demo        a long session untouched and with Lowwater, side by side (no key, no network)"

@@ -71,7 +71,8 @@ class MemoryHook(Protocol):
     def on_pre_compress(self, messages: Sequence[object], /) -> object:
         """Take the messages of the view before a compaction, in the conversation's format; the result is not used.
 
-        If the hook also has a method `flush`, it is called after that.
+        If the hook also has a method `flush`, it is called after that. If it has a method `on_post_compress(messages)`, that is
+        given the view after each compaction and may return a text, or a list of texts, to be added to it; None adds nothing.
         """
         ...
 

@@ -184,3 +184,23 @@ def test_commands_and_what_follows_them_can_be_completed(long_chat: Chat) -> Non
     assert [each.text for each in suggestions(long_chat, "/rewind bef")] == ["before-compaction-1"]
     assert [each.text for each in suggestions(long_chat, "/resume f")] == ["first"]
     assert suggestions(long_chat, "hello /co") == []
+
+
+def test_summary_shows_what_stands_and_takes_the_users_own(long_chat: Chat, watched: Watched) -> None:
+    shown(long_chat, "/compress")
+    standing = shown(long_chat, "/summary")
+    assert "Written by" in standing
+    assert "It stands for lw:" in standing
+    assert "/summary TEXT replaces it" in standing
+    said = shown(long_chat, "/summary We looked at the harbour, and nothing is left to do there.")
+    assert "Written by you" in said
+    assert "/rewind takes it back" in said
+    assert "nothing is left to do there" in shown(long_chat, "/summary")
+    shown(long_chat, "/rewind")
+    assert "nothing is left to do there" not in shown(long_chat, "/summary")
+
+
+def test_without_a_summary_the_chat_says_so(chat: Chat) -> None:
+    assert "There is no summary in view" in shown(chat, "/summary")
+    with pytest.raises(BadInput, match="no summary in view"):
+        shown(chat, "/summary of my own")

@@ -79,10 +79,20 @@ def test_a_client_searches_and_expands_what_was_compacted(kept: Path) -> None:
         ("lowwater_expand", {"handle": "lw:9", "lines": [1, 1]}),
         options=("--source", "gateway:bbbb"),
     )
-    assert tools == "lowwater_expand,lowwater_search,lowwater_sessions"
+    assert tools == "lowwater_expand,lowwater_pin,lowwater_search,lowwater_sessions"
     assert sessions.splitlines()[0].startswith("work · claude-opus-4-5 · 25 messages, 1 compaction")
     assert "lw:9" in found
     assert "marker-3 line 3 of it" in whole
+
+
+def test_a_client_has_its_session_compacted_where_that_is_offered(kept: Path) -> None:
+    mine = ("--source", "gateway:bbbb")
+    without, refused = asking(kept, ("lowwater_compact", {}), options=mine)
+    assert "lowwater_compact" not in without
+    assert "lowwater_compact" in refused
+    tools, done = asking(kept, ("lowwater_compact", {"focus": "marker-3"}), options=(*mine, "--compact"))
+    assert tools == "lowwater_compact,lowwater_expand,lowwater_pin,lowwater_search,lowwater_sessions"
+    assert done.startswith(("Compacted: the prompt goes from about", "Nothing compacted: what could go"))
 
 
 def test_a_session_that_is_not_named_is_not_there(kept: Path) -> None:

@@ -44,6 +44,7 @@ DEFAULTS: dict[str, Any] = {
     "compression.summary_min_tokens": 2_000,
     "compression.summary_max_tokens": 12_000,
     "compression.summary_context_share": 0.05,
+    "compression.summary_instructions": None,
     "compression.weak_summaries": "accept",
     "compression.competing_summaries": False,
     "compression.split": False,

@@ -47,10 +47,13 @@ from lowwater.core.events import Compaction, Event
 from lowwater.core.limits import UsageWarning
 from lowwater.core.messages import Format, ToolCall
 from lowwater.core.policies.explanations import reason_sentence
-from lowwater.core.recall.recalled import names_messages, read_handle
+from lowwater.core.recall.recalled import handle_of, names_messages, read_handle
 from lowwater.core.recall.search import count_messages as message_count
+from lowwater.core.summary.frame import unframe
 from lowwater.core.tokens.counting import count_parts, count_preamble
 from lowwater.core.tools import class_of, subject_of
+from lowwater.core.turns.own_summary import last_summary
+from lowwater.core.view import Summary
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput, LowwaterError, UnknownFormat
 from lowwater.observe.sinks import CallbackSink
@@ -648,6 +651,46 @@ def _compress(chat: Chat, focus: str) -> Iterator[RenderableType]:
     )
 
 
+def _summary(session: Session, text: str) -> Iterator[RenderableType]:
+    """Show the summary that stands in view, or put the user's own text in its place."""
+    if text:
+        done = session.compress(summary=text)
+        if done is not None:
+            yield from _verdict_lines(done)
+        yield Text("The summary is yours now; /rewind takes it back.", style="bright_black")
+        return
+    inside = internals(session)
+    items = inside.ledger.view.items
+    place = last_summary(list(items))
+    if place is None:
+        yield Text("There is no summary in view: /compress makes one when it pays or has to.")
+        return
+    shown = items[place]
+    assert isinstance(shown, Summary)
+    yield Text(printable(unframe(shown.message.text)))
+    handle = handle_of(shown.sources)
+    last = session.status().last_compaction
+    if last is not None and last.summarizer:
+        yield from _verdict_lines(last)
+    instructions = inside.shared.setup.settings.compression.summary_instructions
+    if instructions:
+        yield Text(f"Models that write one are told: {on_one_line(instructions, 200)}", style="bright_black")
+    yield Text(
+        f"It stands for {handle} in {counted(shown.tokens, 'token')}; /summary TEXT replaces it by your own.",
+        style="bright_black",
+    )
+
+
+def _verdict_lines(done: Compaction) -> Iterator[RenderableType]:
+    """Say who wrote a summary, how it was judged, and what it misses."""
+    score = "" if done.score is None else f", score {done.score:.2f}"
+    yield Text(f"Written by {on_one_line(done.summarizer, 60)}{score}.", style="bright_black")
+    for each in done.rejected:
+        missing = "; ".join(on_one_line(text, 80) for text in each.first_missing)
+        what = f", it does not say: {missing}" if missing else ""
+        yield Text(f"{on_one_line(each.by, 60)}: {each.code}{what}", style="yellow")
+
+
 def _explain(chat: Chat, _rest: str) -> Iterator[RenderableType]:
     yield Text(printable(chat.session.explain()))
 
@@ -799,6 +842,11 @@ COMMANDS: MappingProxyType[str, SlashCommand] = MappingProxyType(
             help="what fills the window", run=lambda chat, _: _context_page(chat.session)
         ),
         "compress": SlashCommand(takes="[FOCUS]", help="compact now, FOCUS in more detail", run=_compress),
+        "summary": SlashCommand(
+            takes="[TEXT]",
+            help="the summary in view; replace it by your own",
+            run=lambda chat, text: _summary(chat.session, text),
+        ),
         "explain": SlashCommand(help="why the last decision was taken", run=_explain),
         "efficiency": SlashCommand(
             help="what all sessions cost and saved", run=lambda chat, _: _efficiency_page(chat.store)

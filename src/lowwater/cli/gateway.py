@@ -53,7 +53,7 @@ from lowwater.settings.resolve import Resolved
 ACCESS_KEYS = "LOWWATER_GATEWAY_KEYS"
 DASHBOARD_TOKEN = "LOWWATER_DASHBOARD_TOKEN"  # noqa: S105 - the variable's name
 _MCP = "Recall for MCP clients"
-_FOR_MCP, _FOR_BOTH = {"mcp", "session", "project", "source"}, {"store", "tenant", "config"}
+_FOR_MCP, _FOR_BOTH = {"mcp", "session", "project", "source", "compact"}, {"store", "tenant", "config"}
 """The parameters of `serve` that --mcp adds, and those that it shares with the gateway."""
 AnthropicOption = Annotated[
     str, typer.Option(metavar="URL", help="The upstream for requests in Anthropic's format.")
@@ -264,6 +264,14 @@ def serve(
             metavar="NAME", help="Only of this source, such as cli or gateway:7ecbb046.", rich_help_panel=_MCP
         ),
     ] = "",
+    compact: Annotated[
+        bool,
+        typer.Option(
+            "--compact",
+            help="A tool, too, by which the model has its session compacted.",
+            rich_help_panel=_MCP,
+        ),
+    ] = False,
     settings: Resolved,
 ) -> None:
     """Run the gateway for any client, or serve recall with --mcp.
@@ -289,7 +297,7 @@ def serve(
     """
     _check_options(context, mcp=mcp)
     if mcp:
-        _serve_recall(store, session=session, tenant=tenant, project=project, source=source)
+        _serve_recall(store, session=session, tenant=tenant, project=project, source=source, compact=compact)
         return
     access_keys = _access_keys()
     if not access_keys and not open_to_all and not is_loopback(host):
@@ -401,7 +409,9 @@ def log_to_stderr() -> None:
     logger.propagate = False
 
 
-def _serve_recall(store: str, *, session: str, tenant: str, project: Path | None, source: str) -> None:
+def _serve_recall(
+    store: str, *, session: str, tenant: str, project: Path | None, source: str, compact: bool
+) -> None:
     """Serve the recall tools over standard input and output until the client closes them."""
     try:
         from lowwater.gateway.mcp_server import server_over  # noqa: PLC0415  # an optional package
@@ -414,6 +424,7 @@ def _serve_recall(store: str, *, session: str, tenant: str, project: Path | None
             sources=_sources(source, tenant, project),
             session=session,
             version=version("lowwater"),
+            compact=compact,
         ).run("stdio")
 
 

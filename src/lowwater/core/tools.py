@@ -12,7 +12,8 @@ from lowwater.core.messages import ToolCall
 SEARCH = "lowwater_search"
 EXPAND = "lowwater_expand"
 PIN = "lowwater_pin"
-"""The names of the recall tools; the last one proposes a standing instruction to the user."""
+COMPACT = "lowwater_compact"
+"""The names of the recall tools; `PIN` proposes a standing instruction to the user, `COMPACT` is offered only where asked for."""
 ToolClass = Literal[
     "read", "write", "shell", "search", "list", "web", "agent", "todo", "memory", "skill", "clarify", "other"
 ]
@@ -111,7 +112,7 @@ def path_in(arguments: Mapping[str, object]) -> str:
 
 def is_recall(name: str) -> bool:
     """Return whether a tool is a recall tool; an MCP client puts `mcp__SERVER__` before its name."""
-    return name.rsplit("__", 1)[-1] in (SEARCH, EXPAND, PIN)
+    return name.rsplit("__", 1)[-1] in (SEARCH, EXPAND, PIN, COMPACT)
 
 
 def offers_recall(tools_json: bytes) -> bool:

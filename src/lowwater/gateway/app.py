@@ -35,7 +35,13 @@ from lowwater.gateway.client_request import (
     is_utf8,
     read_client_request,
 )
-from lowwater.gateway.credentials import IdlePrefetch, credential_in, is_api_key, may_pay_for_summaries
+from lowwater.gateway.credentials import (
+    IdlePrefetch,
+    credential_in,
+    is_api_key,
+    is_to_be_untouched,
+    may_pay_for_summaries,
+)
 from lowwater.gateway.dashboard.access import DashboardAccess
 from lowwater.gateway.dashboard.app import Dashboard
 from lowwater.gateway.observability import METRICS_TYPE, GatewayMetrics, LogLine, error_location, write_line
@@ -348,12 +354,13 @@ class Gateway:
             base_url=self._upstreams.base_url(http.path, http.headers),
             client_pays=may_pay_for_summaries(http.headers, self._options),
             marking=self._options.marks if is_api_key(http.headers) else "client",
+            is_untouched=is_to_be_untouched(http.headers),
         )
         base_url = context.base_url
         line.model, line.tenant, line.streams = request.model, context.tenant[:8], request.streams
         if request.counts_only:
             line.did = "counted"
-            if self._options.shadow:
+            if self._options.shadow or context.is_untouched:
                 await self._forward(http, sender)
                 return
             await self._count(http, request, context, sender, line, client=client)
@@ -380,7 +387,8 @@ class Gateway:
         prefetch = self._prefetch.begin(turn.session, credential if context.client_pays else None)
         try:
             record = partial(self._record, turn, line, prefetch)
-            if self._options.recall and not is_shadow and offers_recall(turn.client_request.tools):
+            is_own = is_shadow or turn.is_untouched
+            if self._options.recall and not is_own and offers_recall(turn.client_request.tools):
                 conversation = self._recall_conversation(turn, sender, ask, record)
                 await conversation.relay(sent.response, before=sent.before)
             else:
@@ -470,7 +478,7 @@ class Gateway:
             error = refusal if refusal is not None else opening.broken.encode()
             # A stream that begins with an error has the status 200.
             status = max(400, response.status)
-            is_final = is_last or self._options.shadow
+            is_final = is_last or self._options.shadow or turn.is_untouched
             smaller = None if is_final else await self._retry_smaller(status, error, turn, line)
             if smaller is None:
                 break
@@ -655,7 +663,15 @@ def _describe_turn(line: LogLine, turn: GatewayTurn, request: ClientRequest, *, 
     line.session, line.changed, line.tokens = turn.session.name, turn.is_changed, turn.request.tokens
     is_own = turn.body is request.body
     line.did = (
-        "shadow" if is_shadow else "changed" if turn.is_changed else "unchanged" if is_own else "recall-added"
+        "untouched"
+        if turn.is_untouched
+        else "shadow"
+        if is_shadow
+        else "changed"
+        if turn.is_changed
+        else "unchanged"
+        if is_own
+        else "recall-added"
     )
     line.decision = turn.request.decision.because.code if turn.request.decision else ""
 

@@ -15,7 +15,7 @@ from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.errors import LowwaterError, SummaryFailed
 from lowwater.gateway.options import ANTHROPIC, OPENAI, GatewayOptions
 from lowwater.gateway.shadow import LAST_PROMPT, ShadowSummarizer
-from lowwater.gateway.tenants import CONSENT, credentials_of
+from lowwater.gateway.tenants import CONSENT, UNTOUCHED, credentials_of
 from lowwater.gateway.upstream import url_of
 from lowwater.protocols import AsyncSummarizer, Summarizer
 from lowwater.session.factories import counter_for, installed_writer, is_login
@@ -46,6 +46,11 @@ _PATHS: MappingProxyType[Format, str] = MappingProxyType(
         "openai_responses": "/v1/responses",
     }
 )
+
+
+def is_to_be_untouched(headers: Mapping[str, str]) -> bool:
+    """Return whether a client wants this one request sent as it is."""
+    return headers.get(UNTOUCHED, "").strip().lower() in _AGREED
 
 
 def may_pay_for_summaries(headers: Mapping[str, str], options: GatewayOptions) -> bool:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from lowwater.core.recall.recalled import anthropic_tools
 from lowwater.core.stored import Listed
-from lowwater.core.tools import EXPAND, PIN, SEARCH
+from lowwater.core.tools import COMPACT, EXPAND, PIN, SEARCH
 from lowwater.errors import BadInput
 from lowwater.protocols import Store
 from lowwater.session.session import Session
@@ -28,14 +28,20 @@ Opener = Callable[[Store, str], Session]
 
 
 def server_over(
-    store: Store, *, open_session: Opener, sources: Collection[str], session: str = "", version: str = ""
+    store: Store,
+    *,
+    open_session: Opener,
+    sources: Collection[str],
+    session: str = "",
+    version: str = "",
+    compact: bool = False,
 ) -> MCPServer[Any]:
     """Return a server that searches the sessions of some sources in a store, or one session of them, and takes proposals of pins.
 
-    A source names a tenant and possibly a project: `source_of`.
+    With `compact` it has a tool that compacts, too. A source names a tenant and possibly a project: `source_of`.
     """
     server: MCPServer[Any] = MCPServer(NAME, instructions=_INSTRUCTIONS, version=version, log_level="ERROR")
-    descriptions = {tool["name"]: tool["description"] for tool in anthropic_tools()}
+    descriptions = {tool["name"]: tool["description"] for tool in anthropic_tools(compact=True)}
     visible = _VisibleSessions(store, open_session=open_session, session=session, sources=sources)
 
     @server.tool(name=SEARCH, description=descriptions[SEARCH])
@@ -60,6 +66,12 @@ def server_over(
     @server.tool(name=PIN, description=descriptions[PIN])
     def pin(text: str, session: Annotated[str, Field(description=_SESSION)] = "") -> str:
         return visible.answer(session, PIN, {"text": text})
+
+    if compact:
+
+        @server.tool(name=COMPACT, description=descriptions[COMPACT])
+        def compact_now(focus: str = "", session: Annotated[str, Field(description=_SESSION)] = "") -> str:
+            return visible.answer(session, COMPACT, {"focus": focus} if focus else {})
 
     @server.tool(name=SESSIONS, description=_LISTS)
     def sessions() -> str:
@@ -94,7 +106,8 @@ class _VisibleSessions:
             return f"There is no session {name!r}: {SESSIONS} lists those that there are."
         try:
             session = self._open_session(self._store, name or known[0])
-            return session.recall_tools().handle(tool, arguments)
+            tools = session.recall_tools()
+            return (tools.with_compact if tool == COMPACT else tools).handle(tool, arguments)
         except BadInput as error:
             return str(error)
 

@@ -32,7 +32,7 @@ class LogLine(Struct, kw_only=True):
     changed: bool = False
     """Whether something other than the client's own bytes was sent."""
     did: str = ""
-    """What was done to a conversation: `unchanged`, `recall-added`, `changed`, `passed-on` (forwarded unread), `shadow` or `counted`; empty for other requests."""
+    """What was done to a conversation: `unchanged`, `recall-added`, `changed`, `passed-on` (forwarded unread), `shadow`, `untouched` (as the client wished) or `counted`; empty for other requests."""
     why: str = ""
     """Why it was forwarded unread."""
     tokens: int = 0

@@ -14,6 +14,8 @@ NOBODY = "nobody"
 ACCESS = "x-lowwater-key"
 CONSENT = "x-lowwater-summaries"
 """The header by which a client agrees that summaries are written on its API key; like the key, it is not forwarded."""
+UNTOUCHED = "x-lowwater-untouched"
+"""The header by which a client has one request sent as it is: `on`; it is not forwarded either."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9_.=-]+")
 """The characters of a single token; a header that came twice does not match."""

@@ -80,6 +80,8 @@ class RequestContext(Struct, frozen=True, kw_only=True):
     """Whether summaries may be written on the client's credential."""
     marking: Marking = "client"
     """Who places the cache marks."""
+    is_untouched: bool = False
+    """Whether the client wants this one request sent as it is."""
 
     def terms(self, client_request: ClientRequest) -> Terms:
         """Return the terms of a request's session."""
@@ -146,6 +148,8 @@ class GatewayTurn(Struct, frozen=True, kw_only=True):
     """The key of the list without the client's own question for a summary, which the session does not get; empty without one."""
     prepared_tools: bytes = b""
     """In shadow mode, the tools that the session's own request has."""
+    is_untouched: bool = False
+    """Whether it is sent as it is because the client wanted that."""
     has_inline_conversation: bool = False
     """The client asks for a summary of a conversation that is quoted inside the question instead of preceding it."""
 
@@ -168,17 +172,21 @@ class GatewayTurns:
     def begin(self, client_request: ClientRequest, context: RequestContext) -> GatewayTurn:
         """Find the session and prepare the request; on a LowwaterError the request is to be forwarded unchanged.
 
-        In shadow mode the body to send is the client's own, whatever was prepared.
+        In shadow mode the body to send is the client's own, whatever was prepared; of a request that is to be left untouched,
+        nothing else is prepared.
         """
         own_request, is_shadow = client_request, self._options.shadow
-        if self._options.recall:
+        if self._options.recall and not context.is_untouched:
             client_request = with_recall(client_request)
         read, lookup = self._read(client_request, context.tenant)
         opened = self._sessions.session_for(lookup, context.terms(client_request))
         session = opened.session
         turn_input = DecodedInput(client_request=client_request, read=tuple(read))
         before_question = _before_question(read)
-        if before_question:
+        if context.is_untouched:
+            request, body = internals(session).uncompacted_request(turn_input), client_request.body
+            deferred = _write_of(session, turn_input, before_question or read)
+        elif before_question:
             request = internals(session).uncompacted_request(turn_input)
             body = outgoing_body(client_request, request, marking=context.marking)
             deferred = _write_of(session, turn_input, before_question)
@@ -187,7 +195,7 @@ class GatewayTurns:
             request = offered.request
             body = outgoing_body(client_request, request, marking=context.marking)
             deferred = DeferredWrite(partial(internals(session).accept_turn, offered, body=body))
-        if not is_shadow:
+        if not is_shadow and not context.is_untouched:
             self._remember_changed(lookup, request)
         return GatewayTurn(
             client_request=own_request if is_shadow else client_request,
@@ -199,6 +207,7 @@ class GatewayTurns:
             deferred=deferred,
             marking=context.marking,
             is_new=opened.is_new,
+            is_untouched=context.is_untouched,
             has_inline_conversation=not before_question
             and not client_request.tools
             and asks_for_summary(read[-1].message),
@@ -327,6 +336,8 @@ class GatewayTurns:
             )
         elif is_beside:
             internals(turn.session).record_side_call(answer, others=others)
+        elif turn.is_untouched:
+            internals(turn.session).record_untouched(answer, others=others)
         else:
             turn.session.record(answer, others=others)
 

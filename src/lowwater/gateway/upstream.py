@@ -9,7 +9,7 @@ import msgspec
 from yarl import URL
 
 from lowwater.gateway.options import GatewayOptions
-from lowwater.gateway.tenants import ACCESS, CONSENT
+from lowwater.gateway.tenants import ACCESS, CONSENT, UNTOUCHED
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -26,7 +26,9 @@ _HOP_BY_HOP = frozenset(
         b"upgrade",
     }
 )
-_NOT_FORWARDED = frozenset({b"host", b"content-length", b"expect", ACCESS.encode(), CONSENT.encode()})
+_NOT_FORWARDED = frozenset(
+    {b"host", b"content-length", b"expect", ACCESS.encode(), CONSENT.encode(), UNTOUCHED.encode()}
+)
 _BETAS = b"anthropic-beta"
 _LONGEST_HEADER = 256 * 1024
 """Bytes that one of a provider's headers may have."""

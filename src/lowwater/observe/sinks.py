@@ -191,6 +191,49 @@ def _run_hook(hook: MemoryHook, session: str, messages: Sequence[object]) -> Non
         _log.warning("%s: a memory hook failed before a compaction: %s", session, type(error).__name__)
 
 
+def hook_additions(
+    hooks: Iterable[MemoryHook], session: str, messages: Sequence[object], *, seconds: float
+) -> tuple[str, ...]:
+    """Return the texts that hooks want in the view after a compaction; those that fail or are too slow add nothing."""
+    until = time.monotonic() + seconds
+    added: list[str] = []
+    for hook in hooks:
+        answers: list[object] = []
+        context = copy_context()
+        thread = threading.Thread(
+            target=context.run,
+            args=(_ask_hook, hook, session, messages, answers),
+            name="lowwater-hook",
+            daemon=True,
+        )
+        thread.start()
+        thread.join(max(0.0, until - time.monotonic()))
+        added += _texts(list(answers), hook, session)
+    return tuple(added)
+
+
+def _ask_hook(hook: MemoryHook, session: str, messages: Sequence[object], answers: list[object]) -> None:
+    try:
+        answers.append(getattr(hook, "on_post_compress")(messages))  # noqa: B009 - optional, so no part of the protocol
+    except BaseException as error:  # noqa: BLE001  # a memory must never stop a turn, nor may its exit
+        _log.warning("%s: a memory hook failed after a compaction: %s", session, type(error).__name__)
+
+
+def _texts(answers: Sequence[object], hook: MemoryHook, session: str) -> list[str]:
+    """Return the texts in a hook's answer: None, one text, or a list of texts."""
+    answer = answers[0] if answers else None
+    given: list[object] = (
+        list(answer) if isinstance(answer, list | tuple) else [] if answer is None else [answer]
+    )
+    if not all(isinstance(text, str) for text in given):
+        _log.warning(
+            "%s: %s.on_post_compress returned something that is no text, which is left out",
+            session,
+            type(hook).__name__,
+        )
+    return [text for text in given if isinstance(text, str) and text.strip()]
+
+
 def log_implausible_usage(why: str, session: str, *, quiet: bool) -> None:
     """Log that a provider's reported usage is implausible and ignored, unless `quiet`; the answer is recorded all the same."""
     if not quiet:

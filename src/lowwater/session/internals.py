@@ -26,7 +26,7 @@ from lowwater.core.turns.effects import Steps
 from lowwater.core.turns.pins import pins_left_out, propose
 from lowwater.core.turns.rewind import forked, position_of, reset
 from lowwater.core.turns.state import Route, Setup, State
-from lowwater.core.turns.turn import Prepared, dry_run, record_side_call
+from lowwater.core.turns.turn import Prepared, compress, dry_run, record_side_call, record_untouched
 from lowwater.core.view import View
 from lowwater.errors import BadInput
 from lowwater.session.answer_recorder import AnswerRecorder
@@ -197,10 +197,15 @@ class SessionInternals:
                 search=self.search,
                 tally=self.recall_tally,
                 propose=self.propose_pin,
+                compact=self.compact_now,
             )
             with self._making_tools:
                 self._recall_tools = self._recall_tools or made
         return self._recall_tools
+
+    def compact_now(self, focus: str) -> Compaction | None:
+        """Compact because the model asks for it; return what was done, None if nothing helps."""
+        return self.turns.run(partial(compress, focus=focus)).compaction
 
     def propose_pin(self, text: str) -> None:
         """Remember what the model proposes to pin; it stands in no view before the user pins it."""
@@ -273,6 +278,18 @@ class SessionInternals:
         """
         self.recorder.record(
             response, others, lambda state, answer: record_side_call(state, answer, self.now()), appends=False
+        )
+
+    def record_untouched(self, response: object, *, others: Sequence[Usage] = ()) -> None:
+        """Append and bill the answer to a client's own request, which was sent as it was instead of the session's.
+
+        What it cost says nothing about the session's view and what is cached of that, so nothing is learned from it.
+        """
+        self.recorder.record(
+            response,
+            others,
+            lambda state, answer: record_untouched(state, answer, self.shared.setup, self.now()),
+            offers_recall=False,
         )
 
     def sync_messages(

@@ -4,17 +4,20 @@ from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Any
 
+from lowwater.core.events import Compaction
 from lowwater.core.ledger import Ledger
 from lowwater.core.recall.recalled import anthropic_tools, openai_tools
 from lowwater.core.recall.search import AROUND_RESULT, RecallRoom, Search
 from lowwater.core.recall.tools import (
+    CompactArguments,
     PinArguments,
     SearchArguments,
+    answer_compact,
     answer_expand,
     answer_search,
     read_recall_arguments,
 )
-from lowwater.core.tools import EXPAND, PIN, SEARCH
+from lowwater.core.tools import COMPACT, EXPAND, PIN, SEARCH
 from lowwater.core.view import Summary
 from lowwater.errors import BadInput
 from lowwater.protocols import Tokenizer
@@ -29,14 +32,15 @@ _NO_ROOM = (
 
 
 _PROPOSED = "Proposed. It stands nowhere until the user confirms it: ask them, if it matters now."
+_CANNOT_COMPACT = "Nothing compacted: that is not done here on request."
 _CANNOT_PROPOSE = "Nothing proposed: tell the user instead what you would keep in view."
 
 
 class RecallTools:
-    """`lowwater_search`, `lowwater_expand` and `lowwater_pin` for one session; any thread may call them.
+    """`lowwater_search`, `lowwater_expand` and `lowwater_pin` for one session, and `lowwater_compact` where it is asked for.
 
-    `ledger` and `room` are called anew each time. Without a `search` all messages are read; `propose` is given what the model
-    proposes to pin. Answers to several calls in one
+    Any thread may call them. `ledger` and `room` are called anew each time. Without a `search` all messages are read; `propose` is given what the model
+    proposes to pin, and `compact` compacts for it. Answers to several calls in one
     message share the room that is left, because none of them is in the ledger yet. A `tally` counts the calls.
     """
 
@@ -49,30 +53,49 @@ class RecallTools:
         search: Search | None = None,
         tally: RecallTally | None = None,
         propose: Callable[[str], None] | None = None,
+        compact: Callable[[str], Compaction | None] | None = None,
+        offers_compact: bool = False,
     ) -> None:
         self._ledger = ledger
+        self._tokenizer = tokenizer
         self._count = tokenizer.count
         self._room = room
         self._search = search
         self._tally = tally
         self._propose = propose
+        self._compact = compact
+        self._offers_compact = offers_compact
         self._lock = Lock()
         self._answering = 0
         self._given = 0
 
     @property
+    def with_compact(self) -> "RecallTools":
+        """The same tools and `lowwater_compact`, by which the model can have the conversation compacted."""
+        return RecallTools(
+            self._ledger,
+            tokenizer=self._tokenizer,
+            room=self._room,
+            search=self._search,
+            tally=self._tally,
+            propose=self._propose,
+            compact=self._compact,
+            offers_compact=True,
+        )
+
+    @property
     def openai(self) -> list[dict[str, Any]]:
         """The tools to add to a chat request; always the same bytes."""
-        return openai_tools()
+        return openai_tools(compact=self._offers_compact)
 
     @property
     def anthropic(self) -> list[dict[str, Any]]:
         """The tools to add to a Messages request; always the same bytes."""
-        return anthropic_tools()
+        return anthropic_tools(compact=self._offers_compact)
 
     def owns(self, name: str) -> bool:
         """Return whether a tool of this name is answered by `handle`."""
-        return name in (SEARCH, EXPAND, PIN)
+        return name in (SEARCH, EXPAND, PIN) or (name == COMPACT and self._offers_compact)
 
     def handle(self, name: str, arguments: Mapping[str, object] | str | bytes) -> str:
         """Return the answer to a tool call; a mistake of the model is answered with a sentence that says what to change."""
@@ -101,6 +124,10 @@ class RecallTools:
                     return _CANNOT_PROPOSE
                 self._propose(read.text)
                 return _PROPOSED
+            if isinstance(read, CompactArguments):
+                if self._compact is None or not self._offers_compact:
+                    return _CANNOT_COMPACT
+                return answer_compact(self._compact(read.focus))
             if tokens <= 0:
                 return _NO_ROOM
             if isinstance(read, SearchArguments):
@@ -108,7 +135,8 @@ class RecallTools:
             else:
                 answer = answer_expand(ledger, read, tokens, self._count)
         except BadInput as error:
-            return f"{'Nothing proposed' if name.endswith(PIN) else _NOTHING}: {error}."
+            what = {PIN: "Nothing proposed", COMPACT: "Nothing compacted"}
+            return f"{next((said for tool, said in what.items() if name.endswith(tool)), _NOTHING)}: {error}."
         return _NO_ROOM if answer is None else answer
 
 

@@ -13,7 +13,7 @@ from lowwater.core.turns import pins as pinning
 from lowwater.core.turns import rewind as rewinding
 from lowwater.core.turns.arrival import append, with_detected_format
 from lowwater.core.turns.rewind import Checkpoint, switch
-from lowwater.core.turns.state import Route, Setup, State
+from lowwater.core.turns.state import Acted, Route, Setup, State
 from lowwater.core.turns.turn import compress
 from lowwater.core.turns.turn import record as record_answer
 from lowwater.core.view import join_neighbours, neighbours_to_join
@@ -33,6 +33,7 @@ from lowwater.session.turn_input import (
     require_text,
     written_messages,
 )
+from lowwater.session.turns import Turn
 
 if TYPE_CHECKING:
     from lowwater.core.accounts.difference import Difference
@@ -161,13 +162,17 @@ class Session:
             lambda state, answer: record_answer(state, answer, self._shared.setup, self._internals.now()),
         )
 
-    def compress(self, focus: str | None = None) -> Compaction | None:
-        """Compact now; `focus` names a topic to keep in more detail. Returns what was done, None if nothing helps."""
-        return self._internals.turns.run(partial(compress, focus=_focus(focus))).compaction
+    def compress(self, focus: str | None = None, *, summary: str | None = None) -> Compaction | None:
+        """Compact now; `focus` names a topic to keep in more detail. Returns what was done, None if nothing helps.
 
-    async def acompress(self, focus: str | None = None) -> Compaction | None:
+        With a `summary` nothing is compacted: that text replaces the last summary in view, as you wrote it. It is judged like a
+        model's, and used in any case; `score` and `rejected` of what is returned say what it misses.
+        """
+        return self._internals.turns.run(_compressing(focus, summary)).compaction
+
+    async def acompress(self, focus: str | None = None, *, summary: str | None = None) -> Compaction | None:
         """Do what `compress` does and leave the event loop free."""
-        return (await self._internals.turns.arun(partial(compress, focus=_focus(focus)))).compaction
+        return (await self._internals.turns.arun(_compressing(focus, summary))).compaction
 
     def prefetch_summary(self) -> bool:
         """Prepare a summary while the user is away, if one will be needed soon; returns whether one is ready now.
@@ -327,6 +332,15 @@ class Session:
     apins = async_twin(pins)
     apin = async_twin(pin)
     aunpin = async_twin(unpin)
+
+
+def _compressing(focus: str | None, summary: str | None) -> Turn[Acted]:
+    """Return the turn that compacts by hand, or raise BadInput."""
+    if summary is None:
+        return partial(compress, focus=_focus(focus))
+    if focus:
+        raise BadInput("give a focus for a summary that is to be written, or the summary itself, not both")
+    return partial(compress, summary=require_text(summary, "summary"))
 
 
 def _focus(given: str | None) -> str:

@@ -33,7 +33,7 @@ from lowwater.core.turns.effects import (
 from lowwater.core.turns.state import Acted, Setup, State, is_prefetched
 from lowwater.core.turns.turn import Prepared
 from lowwater.errors import LowwaterError, StaleLedger, SummaryFailed
-from lowwater.observe.sinks import run_memory_hooks, send_event, send_warnings
+from lowwater.observe.sinks import hook_additions, run_memory_hooks, send_event, send_warnings
 from lowwater.protocols import AsyncSummarizer, Clock, Summarizer
 from lowwater.session.dependencies import Dependencies, is_async
 from lowwater.session.repository import SharedState, StateChange, new_name, setup_for
@@ -72,7 +72,7 @@ class Driver:
     `cached_prefix(ledger, upto)` returns the request that a summary can be asked for by extending it: the one sent last for
     `upto=0`, else one that ends after the first `upto` items of the view. `base_url` is where the session's calls go: a summarizer
     that goes anywhere else, or does not say, gets that request without secrets. `announce(ledger, seconds)` is called before each
-    compaction, with the seconds that are left for it.
+    compaction, with the seconds that are left for it, and `additions` after each, which returns the texts that hooks add to the view.
     """
 
     def __init__(
@@ -83,10 +83,12 @@ class Driver:
         cached_prefix: Callable[[Ledger | None, int], CachedPrefix | None] = lambda _, __: None,
         base_url: str = "",
         announce: Callable[[Ledger, float], None] = lambda _, __: None,
+        additions: Callable[[Ledger, float], tuple[str, ...]] = lambda _, __: (),
     ) -> None:
         self._cached_prefix = cached_prefix
         self._base_url = base_url
         self._announce = announce
+        self._additions = additions
         self._left = deadline
         self._clock = clock
         self.has_asked = False
@@ -122,10 +124,14 @@ class Driver:
         """Run a turn until it needs a summary or is finished."""
         try:
             effect = turn.send(answer)
-            while isinstance(effect, Announce):
+            while not isinstance(effect, Summarize):
                 with self._on_the_clock():
-                    self._announce(effect.ledger, max(0.0, self._left))
-                effect = turn.send(None)
+                    left = max(0.0, self._left)
+                    if isinstance(effect, Announce):
+                        said = self._announce(effect.ledger, left)
+                    else:
+                        said = self._additions(effect.ledger, left)
+                effect = turn.send(said)
         except StopIteration as done:
             return _Finished(done.value)
         return effect
@@ -438,6 +444,7 @@ class TurnRunner:
             cached_prefix=self._cached_prefix,
             base_url=self._shared.state.route.base_url,
             announce=self._announce,
+            additions=self._additions,
         )
 
     @contextmanager
@@ -463,6 +470,18 @@ class TurnRunner:
         try:
             messages = written_messages(mend(ledger.view.messages), self._shared.state)
             run_memory_hooks(hooks, self._shared.repository.name, messages, seconds=seconds)
+        finally:
+            self._is_announcing = False
+
+    def _additions(self, ledger: Ledger, seconds: float) -> tuple[str, ...]:
+        """Return what the hooks add to the view after a compaction; one that a hook itself causes gets nothing."""
+        hooks = [hook for hook in self._dependencies.hooks if hasattr(hook, "on_post_compress")]
+        if not hooks or self._is_announcing:
+            return ()
+        self._is_announcing = True
+        try:
+            messages = written_messages(mend(ledger.view.messages), self._shared.state)
+            return hook_additions(hooks, self._shared.repository.name, messages, seconds=seconds)
         finally:
             self._is_announcing = False
 
@@ -616,11 +635,14 @@ def _result_without_effects(steps: Steps[T]) -> T:
 
 
 def _silently(steps: Steps[T]) -> Steps[T]:
-    """Run the steps without calling the hooks: they were called in an earlier attempt."""
+    """Run the steps without calling the hooks: they were called in an earlier attempt, or nothing is to happen.
+
+    What they would add after a compaction is left out.
+    """
     try:
         effect = next(steps)
         while True:
-            effect = steps.send(None if isinstance(effect, Announce) else (yield effect))
+            effect = steps.send((yield effect) if isinstance(effect, Summarize) else None)
     except StopIteration as done:
         result: T = done.value
         return result

@@ -91,6 +91,13 @@ class CompressionSettings(SettingsSection, frozen=True, kw_only=True, forbid_unk
     summary_context_share: Annotated[
         Share, Meta(description="A summary is never longer than this share of the context length.")
     ] = 0.05
+    summary_instructions: Annotated[
+        Word | None,
+        Meta(
+            description="What a model that writes a summary is told besides, such as what to keep; "
+            "null: nothing. The extractive summary, which asks no model, does not follow it."
+        ),
+    ] = None
     weak_summaries: Annotated[
         Literal["accept", "refuse"],
         Meta(

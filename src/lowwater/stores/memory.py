@@ -2,11 +2,10 @@
 
 import secrets
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from math import log
+from itertools import islice
 from threading import Lock
 
 from msgspec.structs import replace
@@ -31,57 +30,9 @@ from lowwater.stores.serialization import appended_messages, entry_kind
 from lowwater.stores.shared import (
     Conceal,
     conceal_nothing,
-    folded_terms,
     landmark,
-    phrases_in,
     searchable_text,
 )
-
-_SATURATION, _LENGTH_WEIGHT = 1.2, 0.75
-"""The parameters k1 and b of BM25, with their usual values; SQLite's index has the same."""
-
-
-def rank(phrases: Sequence[Sequence[str]], texts: Sequence[Sequence[str]]) -> dict[int, float]:
-    """Return the BM25 score of each text that has one of the phrases, by its index; texts and phrases are lists of terms.
-
-    Rare phrases count most, repetition counts less and less, and a long text does not win by its length.
-    """
-    found = {index: hits for index, text in enumerate(texts) if (hits := _occurrences(phrases, text))}
-    in_texts = Counter(phrase for hits in found.values() for phrase in hits)
-    average = sum(map(len, texts)) / len(texts) if texts else 0.0
-    weights = {
-        phrase: log(1 + (len(texts) - count + 0.5) / (count + 0.5)) for phrase, count in in_texts.items()
-    }
-    return {
-        index: sum(
-            weights[phrase] * _saturated(times, len(texts[index]) / average) for phrase, times in hits.items()
-        )
-        for index, hits in found.items()
-    }
-
-
-def _saturated(times: int, length: float) -> float:
-    norm = 1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * length
-    return times * (_SATURATION + 1) / (times + _SATURATION * norm)
-
-
-def _occurrences(phrases: Sequence[Sequence[str]], text: Sequence[str]) -> dict[int, int]:
-    """Return how often each phrase is in the text, by the phrase's index; one that is not in it is left out."""
-    there = set(text)
-    counts = {
-        index: _count(phrase, text)
-        for index, phrase in enumerate(phrases)
-        if phrase and there.issuperset(phrase)
-    }
-    return {index: count for index, count in counts.items() if count}
-
-
-def _count(phrase: Sequence[str], text: Sequence[str]) -> int:
-    first, length = phrase[0], len(phrase)
-    if length == 1:
-        return text.count(first)
-    wanted = list(phrase)
-    return sum(term == first and list(text[at : at + length]) == wanted for at, term in enumerate(text))
 
 
 class MemoryFingerprints:
@@ -327,25 +278,35 @@ class MemoryStore:
 
     def search(self, words: str, /, *, session: str | None = None, limit: int = 5) -> list[Hit]:
         """Return the messages that match best."""
+        from lowwater.core.recall.index_terms import folded_terms, read_question  # noqa: PLC0415 - for those who search
+        from lowwater.core.recall.ranking import SearchedText, rank_texts  # noqa: PLC0415 - likewise
+
+        question = read_question(words)
+        if not question.terms or limit <= 0:
+            return []
         with self._open():
-            all_messages = [
-                (name, number, numbered)
-                for name in self._names()
-                for number, numbered in reversed(list(enumerate(self._sessions[name].messages, start=1)))
-            ]
-        texts = [
-            folded_terms(searchable_text(numbered.message, self._conceal)) for *_, numbered in all_messages
-        ]
-        scores = rank([folded_terms(phrase) for phrase in phrases_in(words)], texts)
-        # The messages are newest first, and sorting is stable.
-        best = sorted(scores, key=lambda index: -scores[index])
-        hits = (
-            Hit(session=name, number=number, tokens=numbered.tokens, score=scores[index])
-            for index in best
-            for name, number, numbered in [all_messages[index]]
-            if session is None or name == session
+            searched = {
+                one.version: (name, list(one.messages))
+                for name, one in self._sessions.items()
+                if session is None or name == session
+            }
+        texts = (
+            SearchedText(
+                place=(version, number),
+                tokens=numbered.tokens,
+                terms=folded_terms(searchable_text(numbered.message, self._conceal)),
+            )
+            for version, (_, messages) in searched.items()
+            for number, numbered in enumerate(messages, start=1)
         )
-        return [hit for hit, _ in zip(hits, range(limit), strict=False)]
+        ranked = rank_texts(question, texts, limit)
+        hits = (
+            Hit(session=name, number=number, tokens=messages[number - 1].tokens, score=score)
+            for (version, number), score in ranked
+            for name, messages in [searched[version]]
+            if 1 <= number <= len(messages)
+        )
+        return list(islice(hits, limit))
 
     def record_fingerprint(self, fingerprint: Fingerprint, /) -> None:
         """Record the digests a session was last seen with."""

@@ -1,11 +1,9 @@
 """What the SQLite and PostgreSQL stores share: readable columns, words for the search index, and rows back to entries."""
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import cast
-from unicodedata import normalize
 
 import msgspec
 from msgspec import Struct
@@ -349,16 +347,8 @@ class AccountFallback:
 
 # Words for the search index
 
-MOST_WORDS = 200
-"""How many different words a search uses; of a pasted log, the beginning is enough."""
 Conceal = Callable[[str], str]
 """Removes secrets from a text before its words are indexed."""
-_UNSPACED = re.compile(
-    r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f])"
-)
-_BETWEEN_WORDS = re.compile(r"[\s\u3000-\u303f\uff01-\uff0f\uff1a-\uff20]+")
-_TERM = re.compile(r"[^\W_]+")
-_ACCENTS = re.compile("[\u0300-\u036f]+")
 
 
 def conceal_secrets(text: str) -> str:
@@ -375,27 +365,6 @@ def conceal_nothing(text: str) -> str:
 
 def searchable_text(message: Message, conceal: Conceal = conceal_nothing) -> str:
     """Return all searchable text of a message, ready for the index."""
-    return spaced(conceal("\n".join(texts_of(message))))
+    from lowwater.core.recall.index_terms import spaced, with_parts  # noqa: PLC0415 - for those who index
 
-
-def spaced(text: str) -> str:
-    """Return the text with spaces around each Chinese, Japanese and Korean character, so that each is indexed as a word.
-
-    These are written without spaces. A query has to be treated likewise: it finds a word as a phrase of its characters.
-    """
-    return text if text.isascii() else _UNSPACED.sub(r" \1 ", normalize("NFC", text))
-
-
-def phrases_in(words: str) -> list[str]:
-    """Return the different words of a search, each as a phrase: terms that must follow each other, separated by spaces.
-
-    Terms are letters and digits only, as in the index; no character is left that has a meaning in the syntax of queries.
-    """
-    phrases = (" ".join(_TERM.findall(spaced(word))) for word in _BETWEEN_WORDS.split(words))
-    return list(dict.fromkeys(phrase for phrase in phrases if phrase))[:MOST_WORDS]
-
-
-def folded_terms(text: str) -> list[str]:
-    """Return the terms of a spaced text without case and accents, as SQLite's index compares them."""
-    plain = text if text.isascii() else normalize("NFC", _ACCENTS.sub("", normalize("NFD", text)))
-    return _TERM.findall(plain.lower())
+    return spaced(with_parts(conceal("\n".join(texts_of(message)))))

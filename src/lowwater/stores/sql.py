@@ -4,10 +4,10 @@ A statement is written once, with `?` for each value. What a database does in it
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from itertools import accumulate
-from typing import Any, ClassVar, Generic, TypeVar
+from itertools import accumulate, islice
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -21,6 +21,7 @@ from lowwater.core.stored import (
     Append,
     Fingerprint,
     FingerprintMatch,
+    Hit,
     Listed,
     Outline,
     Stored,
@@ -57,6 +58,10 @@ from lowwater.stores.shared import (
     restore_record,
     turn_values,
 )
+
+if TYPE_CHECKING:
+    from lowwater.core.recall.index_terms import Term
+    from lowwater.core.recall.ranking import Candidate, Place
 
 Row = tuple[Any, ...]
 Result = TypeVar("Result")
@@ -284,6 +289,40 @@ class Queries(ABC):
             whole, _ = self._last_version_by(session.id, damage.version - 1)
             raise damage.reported(session.name, whole) from damage
 
+    # Search
+
+    def search(self, words: str, session: str | None, limit: int) -> list[Hit]:
+        """Return the messages that match best: what has most of the words is looked at closely, and ranked by one rule for all stores."""
+        from lowwater.core.recall.index_terms import read_question  # noqa: PLC0415 - for those who search
+        from lowwater.core.recall.ranking import Corpus, likely, rank  # noqa: PLC0415 - likewise
+
+        question = read_question(words)
+        of = None if session is None else self.head(session)
+        if not question.terms or limit <= 0 or (of is not None and not of.id):
+            return []
+        contents = [self.contents_having(term) for term in question.terms]
+        found = _Found(self, of, frozenset().union(*contents))
+        having = [[place for content in each for place in found.places.get(content, ())] for each in contents]
+        corpus = Corpus(messages=found.messages, tokens=found.tokens, having=tuple(map(len, having)))
+        best = likely(having, corpus, limit)
+        where = self.places_of(question.words, {found.content_of(place) for place in best})
+        ranked = rank(question, {place: found.candidate(place, where) for place in best}, corpus)
+        return list(islice(found.hits(ranked), limit))
+
+    @abstractmethod
+    def contents_having(self, term: "Term") -> set[int]:
+        """Return the contents that have a term of a question."""
+
+    @abstractmethod
+    def messages_with(
+        self, contents: Collection[int], session: int | None
+    ) -> Iterable[tuple[int, int, int, int]]:
+        """Return session, number, content and size of the messages with these contents, in one session or in all."""
+
+    @abstractmethod
+    def places_of(self, words: Sequence[str], contents: Collection[int]) -> dict[int, dict[str, list[int]]]:
+        """Return where words of the index stand in these contents, in order, by content and word."""
+
     # Lists and accounts
 
     def sessions(self) -> list[Listed]:
@@ -442,6 +481,56 @@ class Queries(ABC):
         )
         self.rows(self.COPY_CARRIED, new.id, old.id)
         return version
+
+
+class _Found:
+    """The messages that have some term of a question, by their contents, and what is known of the sessions they are in."""
+
+    def __init__(self, queries: Queries, of: SessionRow | None, contents: Collection[int]) -> None:
+        self._queries = queries
+        where, values = ("", ()) if of is None else (" WHERE id = ?", (of.id,))
+        self._sessions = {
+            id: (version, name, messages, tokens)
+            for id, version, name, messages, tokens in queries.rows(
+                f"SELECT id, version, name, messages, tokens FROM sessions{where}",  # noqa: S608 - our own words
+                *values,
+            )
+        }
+        self._ids = {version: id for id, (version, *_) in self._sessions.items()}
+        self.messages = sum(messages for *_, messages, _ in self._sessions.values())
+        self.tokens = sum(tokens for *_, tokens in self._sessions.values())
+        self.places: dict[int, list[Place]] = {}
+        self._messages: dict[Place, tuple[int, int]] = {}
+        for session, number, content, tokens in queries.messages_with(
+            contents, None if of is None else of.id
+        ):
+            if session in self._sessions:
+                place = (self._sessions[session][0], number)
+                self.places.setdefault(content, []).append(place)
+                self._messages[place] = (content, tokens)
+
+    def content_of(self, place: "Place") -> int:
+        return self._messages[place][0]
+
+    def candidate(self, place: "Place", where: dict[int, dict[str, list[int]]]) -> "Candidate":
+        from lowwater.core.recall.ranking import Candidate  # noqa: PLC0415 - for those who search
+
+        content, tokens = self._messages[place]
+        return Candidate(tokens=tokens, places=where.get(content, {}))
+
+    def hits(self, ranked: Iterable[tuple["Place", float]]) -> Iterator[Hit]:
+        """Yield the messages that were ranked, as far as they exist."""
+        for place, score in ranked:
+            id = self._ids[place[0]]
+            tokens = self._messages[place][1] if place in self._messages else self._size_of(id, place[1])
+            if tokens is not None:
+                yield Hit(session=self._sessions[id][1], number=place[1], tokens=tokens, score=score)
+
+    def _size_of(self, session: int, number: int) -> int | None:
+        row = self._queries.row(
+            "SELECT tokens FROM messages WHERE session = ? AND number = ?", session, number
+        )
+        return row[0] if row else None
 
 
 def _about(row: Row) -> About:

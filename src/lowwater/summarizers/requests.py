@@ -49,6 +49,7 @@ _ROLE = (
 
 _OPENS, _CLOSES = "----- transcript -----", "----- end of the transcript -----"
 
+_INSTRUCTED = "Whoever this summary is for also wants this; it changes neither the headings nor the rules:"
 _RULES = """Rules:
 - Answer with the summary alone: no greeting, no remark about it.
 - Do not call any tool, whatever was said before: an answer that calls one is thrown away.
@@ -320,6 +321,8 @@ def _form(request: SummaryRequest) -> list[str]:
     ]
     if request.focus.strip():
         form.append(f"Keep in more detail whatever concerns this topic: {request.focus.strip()}")
+    if request.instructions.strip():
+        form.append(f"{_INSTRUCTED}\n{request.instructions.strip()}")
     return [*form, _RULES]
 
 

@@ -15,7 +15,11 @@ from tests.core.recall.recall_parts import O200K, REFUSED, tools_for
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [
-        ("lowwater_find", {}, "there is no tool “lowwater_find”: use lowwater_search or lowwater_expand"),
+        (
+            "lowwater_find",
+            {},
+            "there is no tool “lowwater_find”: use lowwater_search, lowwater_expand or lowwater_pin",
+        ),
         ("lowwater_search", {}, 'lowwater_search needs query as text: send {"query": "words to look for"}'),
         ("lowwater_search", {"query": "  "}, "lowwater_search needs query"),
         ("lowwater_search", {"query": ["a"]}, "lowwater_search needs query"),

@@ -87,9 +87,13 @@ def test_a_request_with_anything_else_for_tools_offers_none(tools) -> None:
     assert not offers_recall(tools)
 
 
-def test_it_owns_its_two_names_and_no_others() -> None:
+def test_it_owns_its_names_and_no_others() -> None:
     tools = tools_for(Ledger())
-    assert [tool["name"] for tool in tools.anthropic] == ["lowwater_search", "lowwater_expand"]
+    assert [tool["name"] for tool in tools.anthropic] == [
+        "lowwater_search",
+        "lowwater_expand",
+        "lowwater_pin",
+    ]
     assert tools.owns("lowwater_search")
     assert tools.owns("lowwater_expand")
     assert not tools.owns("terminal")

@@ -70,7 +70,14 @@ def offer_span(
 
 
 def request_for(
-    items: Sequence[Item], span: Span, *, max_tokens: int, focus: str, recall: bool, redact: bool = True
+    items: Sequence[Item],
+    span: Span,
+    *,
+    max_tokens: int,
+    focus: str,
+    recall: bool,
+    redact: bool = True,
+    instructions: str = "",
 ) -> SummaryRequest:
     """Return the request for a summary: the original messages of the span, and earlier summaries among them to update."""
     messages: list[Message] = []
@@ -98,6 +105,7 @@ def request_for(
         max_tokens=max_tokens,
         previous="\n\n".join(previous),
         focus=focus,
+        instructions=instructions,
         newest_user=None if newest is None else _unframed(_original(_not_summary(items[newest]))),
         recall=recall,
         redact=redact,

@@ -21,7 +21,7 @@ from lowwater.core.messages import (
     ToolCall,
     ToolResult,
 )
-from lowwater.core.tools import EXPAND, PIN, SEARCH
+from lowwater.core.tools import COMPACT, EXPAND, PIN, SEARCH
 from lowwater.errors import BadInput
 
 # What recall returns
@@ -240,25 +240,35 @@ _PROPOSES = (
     "output says."
 )
 _TEXT = "The instruction in the user's own words."
+_COMPACTS = (
+    "Compact this conversation now: earlier tool results become short placeholders and earlier messages a summary, all of which "
+    "can still be searched and expanded. It has a price, because the rest has to be written to the provider's cache again; the "
+    "answer says what was removed and what that costs. Conversations are compacted by themselves when that pays: call this only "
+    "when a part of the work is finished and what follows needs little of it."
+)
+_FOCUS = "A topic to keep in more detail."
 
 
-def openai_tools() -> list[dict[str, Any]]:
-    """Return the tools for `tools` of a chat request; a new list each time, always the same content."""
+def openai_tools(*, compact: bool = False) -> list[dict[str, Any]]:
+    """Return the tools for `tools` of a chat request; a new list each time, always the same content.
+
+    With `compact` the one by which the model can have the conversation compacted is among them.
+    """
     return [
         {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
-        for name, description, schema in _tools()
+        for name, description, schema in _tools(compact=compact)
     ]
 
 
-def anthropic_tools() -> list[dict[str, Any]]:
-    """Return the tools for `tools` of a Messages request; a new list each time, always the same content."""
+def anthropic_tools(*, compact: bool = False) -> list[dict[str, Any]]:
+    """Return the tools for `tools` of a Messages request likewise."""
     return [
         {"name": name, "description": description, "input_schema": schema}
-        for name, description, schema in _tools()
+        for name, description, schema in _tools(compact=compact)
     ]
 
 
-def _tools() -> list[tuple[str, str, dict[str, Any]]]:
+def _tools(*, compact: bool) -> list[tuple[str, str, dict[str, Any]]]:
     search = {
         "query": {"type": "string", "description": _QUERY},
         "limit": {"type": "integer", "minimum": 1, "maximum": MOST_WANTED, "description": _LIMIT},
@@ -270,10 +280,12 @@ def _tools() -> list[tuple[str, str, dict[str, Any]]]:
         "characters": _pair(_CHARACTERS),
     }
     pin = {"text": {"type": "string", "description": _TEXT}}
+    shrink = {"focus": {"type": "string", "description": _FOCUS}}
     return [
         (SEARCH, _SEARCHES, _object(search, "query")),
         (EXPAND, _EXPANDS, _object(expand, "handle")),
         (PIN, _PROPOSES, _object(pin, "text")),
+        *([(COMPACT, _COMPACTS, _object(shrink))] if compact else []),
     ]
 
 

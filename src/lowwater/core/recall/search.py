@@ -1,10 +1,8 @@
 """Finding original messages by words or by handle, with their neighbours; and how much room recalled text may take."""
 
 import re
-from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import chain, islice
-from math import log
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -13,6 +11,15 @@ from lowwater.core.entries import Numbers
 from lowwater.core.ledger import Ledger, Numbered
 from lowwater.core.limits import Limits, share_of
 from lowwater.core.messages import Span, Text, ToolCall, texts_of
+from lowwater.core.recall.index_terms import (
+    UNASKED,
+    folded_terms,
+    read_question,
+    spaced,
+    stems_in,
+    with_parts,
+)
+from lowwater.core.recall.ranking import SearchedText, rank_texts
 from lowwater.core.recall.recalled import Recalled, RecalledMessage, clipped, names_messages, read_handle
 from lowwater.core.stored import Hit
 from lowwater.core.tools import is_recall
@@ -137,8 +144,6 @@ _FIRST_FACTOR = 3
 """How many times the limit a search asks for first: some hits may be calls of recall itself."""
 _NEXT_FACTOR = 4
 """How many times more it asks for next, if that was not enough."""
-_SATURATION, _LENGTH_WEIGHT = 1.2, 0.75
-"""The parameters k1 and b of BM25, with their usual values."""
 
 
 def _matching_numbers(ledger: Ledger, words: str, search: Search | None, limit: int) -> Iterator[int]:
@@ -173,33 +178,18 @@ def widening(search: Callable[[int], Sequence[Hit]], limit: int) -> Iterator[Hit
 
 
 def scan(ledger: Ledger, wanted: str, limit: int) -> list[int]:
-    """Return the numbers of the messages that match best, best first.
-
-    They rank by BM25: rare words count most, repetition counts less and less, and long messages do not win by their length.
-    """
-    words = words_in(wanted)
-    found: dict[int, Counter[str]] = {}
-    lengths: dict[int, int] = {}
-    whole = 0
-    for number, numbered in enumerate(ledger.messages, start=1):
-        text = "\n".join(texts_of(numbered.message)).lower()
-        whole += len(text)
-        hits = Counter({word: text.count(word) for word in words if word in text})
-        if hits:
-            found[number], lengths[number] = hits, len(text)
-    count = len(ledger.messages)
-    seen_in = Counter(word for hits in found.values() for word in hits)
-
-    def score(number: int) -> float:
-        longer = lengths[number] * count / whole
-        return sum(
-            log(1 + (count - seen_in[word] + 0.5) / (seen_in[word] + 0.5))
-            * times
-            / (times + _SATURATION * (1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * longer))
-            for word, times in found[number].items()
+    """Return the numbers of the messages that match best, best first; every message is read."""
+    question = read_question(wanted)
+    texts = (
+        SearchedText(
+            place=(0, number),
+            tokens=one.tokens,
+            terms=folded_terms(spaced(with_parts("\n".join(texts_of(one.message))))),
         )
-
-    return sorted(found, key=lambda number: (-score(number), -number))[:limit]
+        for number, one in enumerate(ledger.messages, start=1)
+    )
+    ranked = rank_texts(question, texts, limit) if question.terms else []
+    return [number for (_, number), _ in ranked if 1 <= number <= len(ledger.messages)][:limit]
 
 
 # Groups: a call with its results
@@ -277,8 +267,9 @@ class _Match(Struct, frozen=True, kw_only=True):
 
 
 def words_in(wanted: str) -> list[str]:
-    """Return the words to look for, each once, in lower case."""
-    return list(dict.fromkeys(word.lower() for word in _WORD.findall(wanted[:_LONGEST])))
+    """Return the words to look for, each once, in lower case; those that only make it a question only if there are no others."""
+    words = list(dict.fromkeys(word.lower() for word in _WORD.findall(wanted[:_LONGEST])))
+    return [word for word in words if word not in UNASKED] or words
 
 
 def excerpt(text: str, wanted: str = "") -> str:
@@ -333,11 +324,13 @@ def _best(text: str, wanted: str) -> list[_Match]:
 
 
 def _matches(text: str, wanted: str) -> list[_Match]:
-    """Return where the words occur; of a long word in a script without spaces, pairs of characters if the word does not occur."""
-    words = words_in(wanted)
-    matches = list(islice(_found(text, _any_of(words)), _MOST_MATCHES)) if words else []
-    if matches:
-        return matches
+    """Return where the words occur; if none does, where their stems begin a word or a part of a name.
+
+    Of a long word in a script without spaces, pairs of characters count if the word does not occur.
+    """
+    for words in (words_in(wanted), stems_in(wanted)):
+        if words and (matches := list(islice(_found(text, _any_of(words)), _MOST_MATCHES))):
+            return matches
     pairs = [run[at : at + 2] for run in _UNSPACED.findall(wanted[:_LONGEST]) for at in range(len(run) - 1)]
     return list(islice(_found(text, _any_of(pairs)), _MOST_MATCHES)) if pairs else []
 

@@ -5,12 +5,13 @@ The model reads every sentence here, errors included: they say what to change in
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
+from typing import TypeAlias, cast
 
 import msgspec
 from msgspec import Struct
 
 from lowwater.core.entries import Numbers
+from lowwater.core.events import Compaction
 from lowwater.core.ledger import Ledger, Numbered
 from lowwater.core.recall.expand import (
     AnswerBlock,
@@ -46,7 +47,7 @@ from lowwater.core.recall.search import (
     recalled_messages,
     subtract,
 )
-from lowwater.core.tools import EXPAND, PIN, SEARCH, is_recall
+from lowwater.core.tools import COMPACT, EXPAND, PIN, SEARCH, is_recall
 from lowwater.core.view import Original
 from lowwater.errors import BadInput
 
@@ -79,7 +80,16 @@ class PinArguments(Struct, frozen=True, kw_only=True):
     text: str
 
 
-def read_recall_arguments(name: str, arguments: object) -> SearchArguments | ExpandArguments | PinArguments:
+class CompactArguments(Struct, frozen=True, kw_only=True):
+    """The arguments of `lowwater_compact`."""
+
+    focus: str = ""
+
+
+AnyArguments: TypeAlias = SearchArguments | ExpandArguments | PinArguments | CompactArguments
+
+
+def read_recall_arguments(name: str, arguments: object) -> AnyArguments:
     """Return the arguments of a tool call, or raise BadInput."""
     if not is_recall(name):
         raise BadInput(f"there is no tool {clipped(name)}: use {SEARCH}, {EXPAND} or {PIN}")
@@ -90,6 +100,9 @@ def read_recall_arguments(name: str, arguments: object) -> SearchArguments | Exp
     if name.endswith(PIN):
         _only(fields, PIN, "text")
         return PinArguments(text=_text(fields, "text", PIN))
+    if name.endswith(COMPACT):
+        _only(fields, COMPACT, "focus")
+        return CompactArguments(focus=_text(fields, "focus", COMPACT) if "focus" in fields else "")
     _only(fields, EXPAND, "handle", "around", "lines", "characters")
     if len(fields.keys() & {"around", "lines", "characters"}) > 1:
         raise BadInput("give only one of around, lines and characters")
@@ -172,6 +185,30 @@ def _number(value: object) -> int | None:
             return int(value)
         case _:
             return None
+
+
+# The answer to a compaction
+
+
+def answer_compact(done: Compaction | None) -> str:
+    """Return what a compaction removed, and what it costs."""
+    if done is None:
+        return "Nothing compacted: what could go is too little, or protected."
+    parts = [f"{phase.mechanism} {phase.removed:,}" for phase in done.phases if phase.removed > 0]
+    by = f" ({', '.join(parts)})" if parts else ""
+    words = [
+        f"Compacted: the prompt goes from about {done.before:,} to {max(0, done.after):,} tokens, {done.reclaimed:,} removed{by}."
+    ]
+    if done.price is not None and done.saves is not None:
+        words.append(f"It costs {_money(done.price)} and saves {_money(done.saves)} at each later call.")
+    else:
+        words.append("Its price is not known, because the model has none here.")
+    words.append("Everything is still there: lowwater_search finds it, and handles in the view lead to it.")
+    return " ".join(words)
+
+
+def _money(nano_dollars: int) -> str:
+    return f"${nano_dollars / 1e9:,.4f}"
 
 
 # The answer to a search

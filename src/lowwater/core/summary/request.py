@@ -60,6 +60,8 @@ class SummaryRequest(Struct, frozen=True, kw_only=True):
     """The summary to update, which covers what came before `messages`."""
     focus: str = ""
     """A topic to keep in more detail."""
+    instructions: str = ""
+    """What the user wants of every summary, from the settings."""
     newest_user: Message | None = None
     """The newest user message of the session, among `messages` or after them."""
     recall: bool = False

@@ -58,6 +58,7 @@ def concealed(request: SummaryRequest) -> SummaryRequest:
         messages=tuple(conceal_parts(message) for message in request.messages),
         previous=conceal(request.previous),
         focus=conceal(request.focus),
+        instructions=conceal(request.instructions),
         newest_user=request.newest_user and conceal_parts(request.newest_user),
         redact=False,
     )

@@ -62,8 +62,12 @@ def commit(
     work: CompactionWork,
     now: DecisionContext,
     decision: Compact,
+    whatever_size: bool = False,
 ) -> Acted:
-    """Append the compacted view to the ledger; if it is not smaller, only remember the attempt and its cost."""
+    """Append the compacted view to the ledger; if it is not smaller, only remember the attempt and its cost.
+
+    `whatever_size` is for what the user wrote, which counts even if it is longer.
+    """
     now = replace(now, past=_past_after(now.past, result, work))
     decision = replace(decision, because=actual_reason(decision.because, result, prompt=work.prompt))
     state = replace(
@@ -76,7 +80,7 @@ def commit(
     event = _event(state, result, work, new_view, decision.because)
     event = replace(event, cost=cost_of_summaries(state, setup, result.written, lost=result.lost, at=work.at))
     state = replace(state, totals=state.totals.paid(event.cost, for_summaries=True))
-    if not result.changed or event.reclaimed <= 0:
+    if not whatever_size and (not result.changed or event.reclaimed <= 0):
         facts: dict[str, Fact] = {"prompt": now.prompt, "wanted": decision.because.code}
         skip = Skip(
             at=now.at,

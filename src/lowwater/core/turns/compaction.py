@@ -389,6 +389,7 @@ def _summary_request(work: CompactionWork, items: Sequence[Item], proposal: Prop
         focus=work.focus,
         recall=work.context.offers_recall,
         redact=work.context.redact,
+        instructions=work.request.settings.compression.summary_instructions or "",
     )
 
 

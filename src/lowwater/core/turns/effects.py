@@ -47,7 +47,13 @@ class Announce(Struct, frozen=True, kw_only=True):
     ledger: Ledger
 
 
-Effect = Summarize | Announce
+class Compacted(Struct, frozen=True, kw_only=True):
+    """Tell that the view was compacted; the answer is the texts that hooks add to it, a tuple of strings."""
+
+    ledger: Ledger
+
+
+Effect = Summarize | Announce | Compacted
 T = TypeVar("T")
 Steps = Generator[Effect, Any, T]
 """A turn as a generator: it yields effects and is sent their results; for a Summarize that is a SummaryOutcome."""

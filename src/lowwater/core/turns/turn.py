@@ -34,7 +34,7 @@ from lowwater.core.turns.decision_context import (
     next_recheck,
     without_proposals,
 )
-from lowwater.core.turns.effects import Steps
+from lowwater.core.turns.effects import Compacted, Steps
 from lowwater.core.turns.reported_usage import (
     believed,
     largest_prompt,
@@ -92,7 +92,7 @@ def prepare(state: State, incoming: Incoming, setup: Setup, at: float) -> Steps[
     acted = yield from _compact_until_it_fits(arrived, setup, at, limits)
     state = acted.state
     if state.ledger is not arrived.ledger:
-        state = _with_missing_pins(state, setup, at)
+        state = yield from _with_additions(_with_missing_pins(state, setup, at), setup, at)
         limits = limits_for(state, setup)
 
     # The request: messages that the provider accepts, and the call that is now under way.
@@ -227,13 +227,39 @@ def record_side_call(state: State, response: Response, at: float) -> Recorded:
     )
 
 
+def record_untouched(state: State, response: Response, setup: Setup, at: float) -> Recorded:
+    """Append the answer to a request that was not the view's, and bill its call; nothing is learned from it."""
+    done = record_side_call(state, response, at)
+    return replace(done, state=append(done.state, [response.message], setup, at))
+
+
 # On request
 
 
-def compress(state: State, setup: Setup, at: float, *, focus: str = "") -> Steps[Acted]:
-    """Compact now, whatever the policy would decide; the summary keeps more detail about `focus`."""
+def compress(state: State, setup: Setup, at: float, *, focus: str = "", summary: str = "") -> Steps[Acted]:
+    """Compact now, whatever the policy would decide; the summary keeps more detail about `focus`.
+
+    With a `summary`, that text takes the place of the last summary in view, and nothing else changes.
+    """
     inputs = decision_context(state, setup, at, forced=True)
-    return (yield from _act(state, inputs, setup, focus=focus))
+    if summary:
+        from lowwater.core.turns.own_summary import put_own_summary  # noqa: PLC0415 - loaded if there is one
+
+        return put_own_summary(state, inputs, setup, summary)
+    acted = yield from _act(state, inputs, setup, focus=focus)
+    if acted.state.ledger is state.ledger:
+        return acted
+    return replace(acted, state=(yield from _with_additions(acted.state, setup, at)))
+
+
+def _with_additions(state: State, setup: Setup, at: float) -> Steps[State]:
+    """Return the state after a compaction with what hooks add to its view."""
+    texts = yield Compacted(ledger=state.ledger)
+    if not texts:
+        return state
+    from lowwater.core.turns.additions import with_additions  # noqa: PLC0415 - loaded if there are any
+
+    return with_additions(state, texts, setup, at)
 
 
 def dry_run(state: State, setup: Setup, at: float) -> State:

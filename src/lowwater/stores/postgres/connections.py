@@ -413,7 +413,13 @@ _CHANGES = (
 )
 _RECALL: tuple[str, ...] = ()
 """From this schema on, turn records say how recall was used, which older versions of Lowwater cannot read."""
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _TRAILS, _CHANGES, _RECALL)
+_PARTS = (
+    # From this schema on, the parts of names in camel case are in the index, too. One row: contents with an id above `done` and
+    # up to `upto` have to be indexed again, which the next search does.
+    "CREATE TABLE reindexed (done bigint NOT NULL, upto bigint NOT NULL)",
+    "INSERT INTO reindexed (done, upto) SELECT 0, coalesce(max(id), 0) FROM contents",
+)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _TRAILS, _CHANGES, _RECALL, _PARTS)
 """The statements from each schema to the next; a schema's number is how many of these were carried out."""
 
 

@@ -4,62 +4,33 @@ The tables are those of the SQLite store. Two things differ: text is escaped, be
 byte, and writers run side by side, so they lock the rows of the session and of the contents they rely on.
 """
 
+import logging
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
 from psycopg.errors import UndefinedColumn, UndefinedTable
 
 from lowwater.core.stored import Account, Fingerprint, FingerprintMatch, Hit
 from lowwater.stores.postgres.connections import Address, Connection, PostgresConnections
-from lowwater.stores.serialization import StoredMessage, digest_of
+from lowwater.stores.serialization import StoredMessage, digest_of, unpack_message
 from lowwater.stores.shared import (
     Conceal,
     UnwritableAccounts,
     conceal_nothing,
-    folded_terms,
-    phrases_in,
     searchable_text,
 )
 from lowwater.stores.sql import AppendRows, Queries, Row, SqlStore
 
-Result = TypeVar("Result")
+if TYPE_CHECKING:
+    from lowwater.core.recall.index_terms import Term
+
 LONGEST_TERM = 200
 """Characters of a term that are indexed; PostgreSQL takes at most 2 KB."""
-MOST_RANKED = 1_000
-"""Texts that are ranked by frequency of the words, for which they have to be read."""
-# PostgreSQL ranks without regard to how rare a word is among all texts. The query counts that, and ranks the likeliest texts only.
-_SEARCH = """
-WITH wanted AS (
-    SELECT query, place FROM unnest(%(queries)s::text[]::tsquery[]) WITH ORDINALITY AS given (query, place)),
-found AS MATERIALIZED (
-    SELECT DISTINCT place, content FROM wanted JOIN search ON terms @@ query),
-texts AS (
-    SELECT greatest(
-        (SELECT reltuples FROM pg_class WHERE oid = 'contents'::regclass),
-        (SELECT count(DISTINCT content) FROM found)) AS number),
-rarity AS (
-    SELECT place, ln(1 + number / count(*)) AS weight FROM found, texts GROUP BY place, number),
-likely AS (
-    SELECT content FROM found JOIN rarity USING (place) {within}
-    GROUP BY content ORDER BY sum(weight) DESC, content DESC LIMIT %(ranked)s),
-ranked AS (
-    SELECT content, place, max(ts_rank(terms, query, 1)) AS rank
-    FROM likely JOIN search USING (content) JOIN wanted ON terms @@ query GROUP BY content, place),
-scored AS (
-    SELECT content, sum(rank * weight) AS score FROM ranked JOIN rarity USING (place) GROUP BY content)
-SELECT name, number, messages.tokens, score
-FROM scored JOIN messages USING (content) JOIN sessions ON sessions.id = messages.session {of}
-ORDER BY score DESC, version DESC, number DESC LIMIT %(limit)s
-"""
-_IN_ALL = _SEARCH.format(within="", of="").encode()
-_IN_ONE = _SEARCH.format(
-    within="WHERE content IN (SELECT content FROM messages WHERE session = %(session)s)",
-    of="WHERE sessions.id = %(session)s",
-).encode()
 CONTENTS_PER_STATEMENT = 500
 """Messages written in one statement."""
 TERMS_PER_ROW = 1_000
@@ -142,26 +113,72 @@ class PostgresQueries(Queries):
             grouped[session].append((version, body))
         return grouped
 
-    def search(self, words: str, session: str | None, limit: int) -> list[Hit]:
-        """Return the messages that contain one of the words: best match first, newest first among equals."""
-        queries = tsqueries_of(words)
-        if not queries or limit <= 0:
-            return []
+    def contents_having(self, term: "Term") -> set[int]:
+        """Return the contents that have a term of a question."""
         # The planner underestimates a sequential scan: it does not count the large values that are stored outside the rows.
         self.rows("SET LOCAL enable_seqscan = off")
-        found = self._connection.execute(
-            _IN_ALL if session is None else _IN_ONE,
-            {
-                "queries": queries,
-                "session": None if session is None else self.head(session).id,
-                "ranked": max(MOST_RANKED, limit),
-                "limit": limit,
-            },
+        found = self.rows(
+            "SELECT DISTINCT content FROM search WHERE terms @@ ?::text::tsquery", tsquery_of(term.forms)
         )
-        return [
-            Hit(session=name, number=number, tokens=tokens, score=score)
-            for name, number, tokens, score in _unescaped(found)
-        ]
+        return {content for (content,) in found}
+
+    def messages_with(
+        self, contents: Collection[int], session: int | None
+    ) -> Iterable[tuple[int, int, int, int]]:
+        """Return session, number, content and size of the messages with these contents, in one session or in all."""
+        query = "SELECT session, number, content, tokens FROM messages WHERE content = ANY(?::bigint[])"
+        keys = list(contents)
+        found = (
+            self.rows(query, keys)
+            if session is None
+            else self.rows(f"{query} AND session = ?", keys, session)
+        )
+        return ((of, number, content, tokens) for of, number, content, tokens in found)
+
+    def places_of(self, words: Sequence[str], contents: Collection[int]) -> dict[int, dict[str, list[int]]]:
+        """Return where words of the index stand in these contents, in order, by content and word."""
+        indexed = {word[:LONGEST_TERM]: word for word in words}
+        rows = self.rows(
+            "SELECT content, part, lexeme, positions FROM search, unnest(terms) "
+            "WHERE content = ANY(?::bigint[]) AND lexeme = ANY(?::text[])",
+            *(list(contents), list(indexed)),
+        )
+        found: dict[int, dict[str, set[int]]] = {}
+        for content, part, lexeme, positions in rows:
+            start = max(part * TERMS_PER_ROW - OVERLAP, 0)
+            places = found.setdefault(content, {}).setdefault(indexed[lexeme], set())
+            places.update(start + at - 1 for at in positions)
+        return {
+            content: {word: sorted(places) for word, places in by_word.items()}
+            for content, by_word in found.items()
+        }
+
+    def contents_to_index_again(self) -> int:
+        """Return how many contents were indexed by an older Lowwater, which left out parts of names; 0 if none were."""
+        ((count,),) = self.rows("SELECT upto - done FROM reindexed")
+        return int(count)
+
+    def index_again(self, conceal: Conceal, most: int) -> None:
+        """Index the next contents again that an older Lowwater has indexed, the oldest first."""
+        # One process at a time does this; the others wait, and find it done.
+        ((done, upto),) = self.rows("SELECT done, upto FROM reindexed FOR UPDATE")
+        rows = list(
+            self.rows(
+                "SELECT id, key, body FROM contents WHERE id > ? AND id <= ? ORDER BY id LIMIT ?",
+                done,
+                upto,
+                most,
+            )
+        )
+        words: dict[int, str] = {}
+        for id, key, body in rows:
+            # Damaged contents, or those in an unknown form, keep the words they have.
+            if isinstance(body, bytes) and digest_of(body) == key:
+                with suppress(msgspec.MsgspecError):
+                    words[id] = searchable_text(unpack_message(body), conceal)
+        self.rows("DELETE FROM search WHERE content = ANY(?::bigint[])", list(words))
+        self._index(words)
+        self.rows("UPDATE reindexed SET done = ?", rows[-1][0] if len(rows) == most else upto)
 
     # Fingerprints
 
@@ -302,20 +319,25 @@ def _unescaped(rows: Iterable[Row]) -> Iterator[Row]:
         yield tuple(unescape(value) if isinstance(value, str) else value for value in row)
 
 
-def tsqueries_of(words: str) -> list[str]:
-    """Return each word of a search as a `tsquery` literal; terms are letters and digits, so none needs quotes."""
-    queries = (
-        " <-> ".join(term[:LONGEST_TERM] for term in folded_terms(phrase)) for phrase in phrases_in(words)
-    )
-    return list(dict.fromkeys(query for query in queries if query))
+def tsquery_of(forms: Sequence[Sequence[str]]) -> str:
+    """Return a term of a question as a `tsquery` literal; its words are letters and digits, so none needs quotes."""
+    return " | ".join(f"({' <-> '.join(word[:LONGEST_TERM] for word in form)})" for form in forms)
 
 
 def tsvectors_of(words: str) -> Iterator[str]:
     """Yield the terms of a text with their positions, as `tsvector` literals."""
+    from lowwater.core.recall.index_terms import folded_terms  # noqa: PLC0415 - for those who index
+
     terms = folded_terms(words)
     for start in range(0, len(terms), TERMS_PER_ROW):
         row = terms[max(start - OVERLAP, 0) : start + TERMS_PER_ROW]
         yield " ".join(f"{term[:LONGEST_TERM]}:{place}" for place, term in enumerate(row, start=1))
+
+
+_log = logging.getLogger("lowwater")
+Result = TypeVar("Result")
+INDEXED_AT_ONCE = 1_000
+"""How many messages one transaction indexes again."""
 
 
 class PostgresStore(SqlStore[PostgresQueries]):
@@ -326,8 +348,10 @@ class PostgresStore(SqlStore[PostgresQueries]):
     """
 
     def __init__(self, address: str, *, conceal: Conceal = conceal_nothing) -> None:
-        super().__init__(Address(address), conceal)
-        self._connections = PostgresConnections(Address(address))
+        self._address = Address(address)
+        super().__init__(self._address, conceal)
+        self._connections = PostgresConnections(self._address)
+        self._is_indexed = False
 
     @contextmanager
     def _reading(self) -> Iterator[PostgresQueries]:
@@ -345,9 +369,22 @@ class PostgresStore(SqlStore[PostgresQueries]):
         return self._write(lambda queries: queries.delete(session))
 
     def search(self, words: str, /, *, session: str | None = None, limit: int = 5) -> list[Hit]:
-        """Return the messages that match best."""
+        """Return the messages that match best; what an older Lowwater has indexed is indexed again first."""
+        if not self._is_indexed:
+            self._index_again()
         with self._reading() as queries:
             return queries.search(words, session, limit)
+
+    def _index_again(self) -> None:
+        with self._reading() as queries:
+            left = queries.contents_to_index_again()
+        if left > INDEXED_AT_ONCE:
+            _log.info("%s: indexing %s messages for search", self._address, f"{left:,}")
+        while left:
+            self._write(lambda queries: queries.index_again(self._conceal, INDEXED_AT_ONCE))
+            with self._reading() as queries:
+                left = queries.contents_to_index_again()
+        self._is_indexed = True
 
     def close(self) -> None:
         """Close the connections."""

@@ -388,7 +388,15 @@ _SHORTER: tuple[str, ...] = ()
 """From this schema on, messages are stored in a shorter form (`shrunk`), which older versions of Lowwater cannot read."""
 _RECALL: tuple[str, ...] = ()
 """From this schema on, turn records say how recall was used, which older versions of Lowwater cannot read."""
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _TRAILS, _VERSIONS, _IN_LOG, _SHORTER, _RECALL)
+_PARTS = (
+    # From this schema on, the parts of names in camel case are in the index, too: everything is indexed again.
+    "DROP TABLE search",
+    "CREATE VIRTUAL TABLE search USING fts5 (text, tokenize = 'unicode61 remove_diacritics 2')",
+    # Where each word stands in each content, read from the index.
+    "CREATE VIRTUAL TABLE occurrences USING fts5vocab (search, instance)",
+    "UPDATE counters SET indexed = 0",
+)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _TRAILS, _VERSIONS, _IN_LOG, _SHORTER, _RECALL, _PARTS)
 """The statements from each schema to the next; a schema's number is how many of these were carried out."""
 
 

@@ -4,32 +4,31 @@ An append writes its entries, the messages in them (each content once, under its
 carried state and the session's totals, all under one new version. Words are indexed for search later, in batches.
 """
 
+import logging
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from lowwater.core.stored import Account, Append, Fingerprint, FingerprintMatch, Hit
 from lowwater.stores.addresses import Sync
 from lowwater.stores.serialization import StoredMessage, digest_of, restored, shrunk, unpack_message
-from lowwater.stores.shared import Conceal, UnwritableAccounts, conceal_nothing, phrases_in, searchable_text
+from lowwater.stores.shared import Conceal, UnwritableAccounts, conceal_nothing, searchable_text
 from lowwater.stores.sql import Queries, Row, SqlStore, insertion
 from lowwater.stores.sqlite.connections import SqliteConnections
 
-Result = TypeVar("Result")
-# CROSS JOIN fixes the join order: the index is queried once, and not for each message of a session.
-_SEARCH = """SELECT sessions.name, messages.number, messages.tokens, -bm25(search) AS score
-    FROM search CROSS JOIN messages ON messages.content = search.rowid
-    CROSS JOIN sessions ON sessions.id = messages.session
-    WHERE search MATCH :words AND (:session IS NULL OR sessions.name = :session)
-    ORDER BY score DESC, sessions.version DESC, messages.number DESC LIMIT :limit"""
+if TYPE_CHECKING:
+    from lowwater.core.recall.index_terms import Term
+
 INDEX_BATCH = 256
 """How many messages are indexed together: merging the index for each one would cost more than writing it."""
 _CHECK_EVERY = 16
 """How many new contents pass between two checks of how far the index is behind."""
+CAUGHT_UP_AT_ONCE = 4 * INDEX_BATCH
+"""How many messages an append indexes at most; there are more only after a change of what is indexed."""
 _LOOKUP = (
     "SELECT key, name, hint, newest FROM trails JOIN sessions ON sessions.id = trails.session "
     "WHERE tenant = ? AND key IN"
@@ -87,34 +86,60 @@ class SqliteQueries(Queries):
 
     # Search, and the index, which is behind by up to one batch
 
-    def search(self, words: str, session: str | None, limit: int) -> list[Hit]:
-        """Return the messages that contain one of the words: best match first, newest first among equals."""
-        phrases = phrases_in(words)
-        if not phrases or limit <= 0:
-            return []
-        query = " OR ".join(f'"{phrase}"' for phrase in phrases)
-        rows = self._connection.execute(_SEARCH, {"words": query, "session": session, "limit": limit})
-        return [
-            Hit(session=name, number=number, tokens=tokens, score=score)
-            for name, number, tokens, score in rows
-        ]
+    def contents_having(self, term: "Term") -> set[int]:
+        """Return the contents that have a term of a question."""
+        wanted = " OR ".join(f'"{" ".join(form)}"' for form in term.forms)
+        return {id for (id,) in self.rows("SELECT rowid FROM search WHERE search MATCH ?", wanted)}
+
+    def messages_with(
+        self, contents: Collection[int], session: int | None
+    ) -> Iterable[tuple[int, int, int, int]]:
+        """Return session, number, content and size of the messages with these contents, in one session or in all."""
+        # CROSS JOIN fixes the join order: the messages are looked up by their contents.
+        query = (
+            "SELECT session, number, content, tokens FROM json_each(?) CROSS JOIN messages ON content = value"
+        )
+        keys = json_list(contents)
+        found = (
+            self.rows(query, keys)
+            if session is None
+            else self.rows(f"{query} WHERE session = ?", keys, session)
+        )
+        return ((of, number, content, tokens) for of, number, content, tokens in found)
+
+    def places_of(self, words: Sequence[str], contents: Collection[int]) -> dict[int, dict[str, list[int]]]:
+        """Return where words of the index stand in these contents, in order, by content and word."""
+        query = (
+            "SELECT doc, offset FROM occurrences WHERE term = ? AND doc IN (SELECT value FROM json_each(?))"
+        )
+        keys = json_list(contents)
+        found: dict[int, dict[str, list[int]]] = {}
+        for word in words:
+            for content, at in self.rows(query, word, keys):
+                found.setdefault(content, {}).setdefault(word, []).append(at)
+        return found
 
     def unindexed(self) -> int:
         """Return about how many messages are not in the index yet; 0 if all are."""
         ((behind,),) = self.rows("SELECT coalesce((SELECT max(id) FROM contents), 0) - indexed FROM counters")
         return int(behind)
 
-    def index_new_messages(self, conceal: Conceal) -> None:
-        """Index all messages that are not in the index yet."""
-        if not self.unindexed():
+    def index_new_messages(self, conceal: Conceal, most: int = CAUGHT_UP_AT_ONCE) -> None:
+        """Index messages that are not in the index yet, the oldest first."""
+        (last,) = self.row(
+            "SELECT max(id) FROM (SELECT id FROM contents WHERE id > (SELECT indexed FROM counters) ORDER BY id LIMIT ?)",
+            most,
+        ) or (None,)
+        if last is None:
             return
-        words = self._new_words(conceal)
+        words = self._new_words(last, conceal)
         self._for_each("INSERT OR REPLACE INTO search (rowid, text) VALUES (?, ?)", words)
-        self.rows("UPDATE counters SET indexed = coalesce((SELECT max(id) FROM contents), 0)")
+        self.rows("UPDATE counters SET indexed = ?", last)
 
-    def _new_words(self, conceal: Conceal) -> Iterator[tuple[int, str]]:
+    def _new_words(self, last: int, conceal: Conceal) -> Iterator[tuple[int, str]]:
         rows = self.rows(
-            "SELECT id, key, body FROM contents WHERE id > (SELECT indexed FROM counters) ORDER BY id"
+            "SELECT id, key, body FROM contents WHERE id > (SELECT indexed FROM counters) AND id <= ? ORDER BY id",
+            last,
         )
         for id, key, stored in rows:
             body = self.body(stored)
@@ -168,7 +193,7 @@ class SqliteQueries(Queries):
         """Return the row id of each content by its key; they are indexed when there are enough that are not yet."""
         ids = {content.key: self._content_id(content) for content in contents}
         if any(id % _CHECK_EVERY == 0 for id in ids.values()) and self.unindexed() >= INDEX_BATCH:
-            self.index_new_messages(conceal)
+            self.index_new_messages(conceal, max(CAUGHT_UP_AT_ONCE, len(ids)))
         return ids
 
     def _content_id(self, content: StoredMessage) -> int:
@@ -224,8 +249,17 @@ class SqliteQueries(Queries):
         self.rows(f"UPDATE appends SET session = 0, entries = 0 WHERE session IN ({_marks(ids)})", *ids)  # noqa: S608
 
 
+def json_list(numbers: Iterable[int]) -> str:
+    """Return numbers as one value of a statement, however many there are."""
+    return f"[{','.join(map(str, sorted(numbers)))}]"
+
+
 def _marks(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))
+
+
+_log = logging.getLogger("lowwater")
+Result = TypeVar("Result")
 
 
 class SqliteStore(SqlStore[SqliteQueries]):
@@ -264,8 +298,11 @@ class SqliteStore(SqlStore[SqliteQueries]):
     def search(self, words: str, /, *, session: str | None = None, limit: int = 5) -> list[Hit]:
         """Return the messages that match best, of all that were there when it was called."""
         with self._reading() as queries:
-            is_behind = queries.unindexed() != 0
-        if is_behind:
+            behind = queries.unindexed()
+        if behind > CAUGHT_UP_AT_ONCE:
+            _log.info("%s: indexing %s messages for search", self._connections.path, f"{behind:,}")
+        # In several transactions, so that other writers do not wait long.
+        for _ in range(-(-behind // CAUGHT_UP_AT_ONCE)):
             self._write(lambda queries: queries.index_new_messages(self._conceal))
         with self._reading() as queries:
             return queries.search(words, session, limit)

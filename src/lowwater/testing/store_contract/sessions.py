@@ -506,10 +506,10 @@ def _deletion_takes_the_hits_away(reopen: Open) -> None:
 def _several_sessions_go_in_one_call(reopen: Open) -> None:
     store = reopen()
     for name in ("a", "b", "c"):
-        add(store, name, 0, said("shared words"), said(f"only {name}"))
+        add(store, name, 0, said("shared words"), said(f"alone {name}"))
     assert store.delete("a", "nobody", "b", "a") is True
     assert [listed.name for listed in store.sessions()] == ["c"]
-    assert [(hit.session, hit.number) for hit in store.search("shared only")] == [("c", 2), ("c", 1)]
+    assert [(hit.session, hit.number) for hit in store.search("shared alone")] == [("c", 2), ("c", 1)]
     assert store.delete("a", "b") is False
     store.close()
 
