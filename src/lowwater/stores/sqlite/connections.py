@@ -393,7 +393,7 @@ _PARTS = (
     "DROP TABLE search",
     "CREATE VIRTUAL TABLE search USING fts5 (text, tokenize = 'unicode61 remove_diacritics 2')",
     # Where each word stands in each content, read from the index.
-    "CREATE VIRTUAL TABLE occurrences USING fts5vocab (search, instance)",
+    "CREATE VIRTUAL TABLE IF NOT EXISTS occurrences USING fts5vocab (search, instance)",
     "UPDATE counters SET indexed = 0",
 )
 MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _TRAILS, _VERSIONS, _IN_LOG, _SHORTER, _RECALL, _PARTS)
