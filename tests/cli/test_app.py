@@ -65,7 +65,7 @@ def paths(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]
         yield from paths(command, (*before, name)) if hasattr(command, "commands") else ()
 
 
-LONGER = {("config",): 170, ("serve",): 95, ("chat",): 55, ("replay",): 55, ("models", "presets"): 45}
+LONGER = {("config",): 175, ("serve",): 95, ("chat",): 55, ("replay",): 55, ("models", "presets"): 45}
 """Commands whose help takes more than a screen."""
 
 

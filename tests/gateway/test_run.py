@@ -17,7 +17,7 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.costs.prices import cost_of
 from lowwater.core.events import Compaction
 from lowwater.core.stored import Account
-from lowwater.core.tools import EXPAND, SEARCH
+from lowwater.core.tools import EXPAND, PIN, SEARCH
 from lowwater.gateway.clients import started, upstream_in
 from lowwater.gateway.options import GatewayOptions, project_at, source_of
 from lowwater.stores.sqlite.store import SqliteStore
@@ -132,7 +132,7 @@ def tools_of(seen: Seen) -> list[str]:
 def test_with_an_api_key_summaries_are_written_on_the_cached_prefix_and_billed(tmp_path: Path) -> None:
     said, requests, account = talk_through_run(tmp_path)
     assert said.count(announcement(GatewayOptions(recall=True, summaries="api-keys"))) == 1
-    assert tools_of(requests[0]) == ["read", SEARCH, EXPAND]
+    assert tools_of(requests[0]) == ["read", SEARCH, EXPAND, PIN]
     assert all(marks(seen.raw) for seen in requests)
     assert all(seen.raw.count(b'"1h"') == marks(seen.raw) for seen in requests), "the lifetime that pays"
     asked = [at for at, seen in enumerate(requests) if is_summary(seen)]
@@ -152,7 +152,7 @@ def test_with_an_api_key_summaries_are_written_on_the_cached_prefix_and_billed(t
 @pytest.mark.moves_prefix(reason="a ceiling compacts")
 def test_on_a_login_no_call_is_added_and_no_mark(tmp_path: Path) -> None:
     _, requests, account = talk_through_run(tmp_path, "login")
-    assert tools_of(requests[0]) == ["read", SEARCH, EXPAND]
+    assert tools_of(requests[0]) == ["read", SEARCH, EXPAND, PIN]
     assert (len(requests), costs_of(account).summaries) == (50, 0)
     assert not any(marks(seen.raw) for seen in requests)
 

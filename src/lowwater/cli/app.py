@@ -18,7 +18,7 @@ total cost, and never loses a message. [bold]Examples[/bold]:
 
 [cyan]lowwater run -- claude[/cyan]              an agent behind a gateway, and its bill
 [cyan]lowwater audit[/cyan]                      where the money of recorded sessions went
-[cyan]lowwater dashboard[/cyan]                  stored sessions in a browser, as they go on
+[cyan]lowwater dashboard[/cyan]                  stored sessions in a browser
 """
 
 EPILOGUE = """\
