@@ -58,7 +58,10 @@ def test_a_client_runs_behind_a_gateway_and_its_bill_is_printed(tmp_path: Path) 
     assert done.returncode == 3, done.stderr
     (capability,) = re.findall(r"asked http://127\.0\.0\.1:[0-9]+/(lw-[\w-]{32})\n", done.stdout)
     assert capability not in done.stderr
-    assert "3 calls for $" in done.stderr
+    assert re.search(r"\n3 calls for \$[0-9.]+; nothing had to be compacted\n", done.stderr)
+    assert re.search(
+        rf"\nsee it: +lowwater dashboard \S+ --store sqlite:///{re.escape(str(path))}\n$", done.stderr
+    )
     assert "Traceback" not in done.stderr
     store = SqliteStore(path)
     (session,) = store.sessions()
@@ -132,6 +135,9 @@ def tools_of(seen: Seen) -> list[str]:
 def test_with_an_api_key_summaries_are_written_on_the_cached_prefix_and_billed(tmp_path: Path) -> None:
     said, requests, account = talk_through_run(tmp_path)
     assert said.count(announcement(GatewayOptions(recall=True, summaries="api-keys"))) == 1
+    name = account.session.name
+    assert re.search(r"\n50 calls for \$\S+; (without Lowwater about \$|[0-9]+ compactions? cost )", said)
+    assert re.search(rf"\nsee it: +lowwater dashboard {name} .+\nundo: +lowwater rewind {name} ", said)
     assert tools_of(requests[0]) == ["read", SEARCH, EXPAND, PIN]
     assert all(marks(seen.raw) for seen in requests)
     assert all(seen.raw.count(b'"1h"') == marks(seen.raw) for seen in requests), "the lifetime that pays"
