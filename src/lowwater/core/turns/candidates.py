@@ -1,6 +1,7 @@
 """What the mechanisms propose, and the plans that a policy can buy: each with its price, the rent paid and what it would save per call."""
 
 from collections.abc import Mapping, Sequence
+from math import log
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -97,7 +98,7 @@ def candidate_plans(
 
     `lost` has the share of later uses that is lost by each mechanism of the edits, by name.
     """
-    chances = chances_of_use(pricing.items)
+    chances = chances_of_use(pricing.items, log(pricing.experience.factor))
     pieces = sorted(
         _pieces(edits, pricing, chances, lost=lost), key=lambda piece: piece.target.item, reverse=True
     )
