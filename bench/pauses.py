@@ -12,11 +12,12 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from bench.transcripts import ABSENT, CANONICAL
 from lowwater.adapters.models import load_registry
-from lowwater.core.costs.idle import LULLS, Lulls
+from lowwater.core.costs.idle import USER_LULLS, Lulls
 from lowwater.errors import BadInput
 from lowwater.lab.course import Course, Sheet
 from lowwater.lab.pauses import (
@@ -55,27 +56,30 @@ def courses(every: int = 1) -> Sources:
     return found
 
 
-def lulls_of(sessions: Sequence[Course]) -> Lulls:
-    """Return how long nothing came after an answer, of ten thousand answers."""
-    gaps = [turn.gap for session in sessions for turn in session.turns[1:]]
-    answers = max(1, len(gaps) + len(sessions))
-    ends = round(10_000 * len(sessions) / answers)
+def lulls_of(sessions: Sequence[Course], *, runs_tools: bool) -> Lulls:
+    """Return how long nothing came after an answer that called tools, or that did not, of ten thousand such answers."""
+    gaps: list[float] = []
+    ends = 0
+    for session in sessions:
+        turns = session.turns
+        gaps += [turn.gap for last, turn in pairwise(turns) if last.calls_tools is runs_tools]
+        ends += turns[-1].calls_tools is runs_tools
+    answers = max(1, len(gaps) + ends)
     return Lulls(
         longer=tuple(
-            (least, round(10_000 * sum(gap > least for gap in gaps) / answers) + ends)
-            for least, _ in LULLS.longer
+            (least, round(10_000 * (ends + sum(gap > least for gap in gaps)) / answers))
+            for least, _ in USER_LULLS.longer
         ),
-        ends=ends,
+        ends=round(10_000 * ends / answers),
     )
 
 
 def _rows(
-    course: Course, short: Sheet, long: Sheet, lulls: Lulls, policy: str
+    course: Course, short: Sheet, long: Sheet, rule: Callable[..., Chooser], policy: str
 ) -> Iterator[tuple[str, Paused]]:
     """Yield what a session costs with each choice."""
     player = PausePlayer(Tally(course, short), POLICIES[policy])
     an_hour = PausePlayer(Tally(course, long), POLICIES[policy])
-    rule: Callable[..., Chooser] = partial(by_rule, lulls=lulls)
     yield "never", player.play(nothing)
     yield "always, up to 4 hours", player.play(always)
     yield "compacting before every expiry", player.play(compacting)
@@ -103,9 +107,12 @@ def _table(sources: Sources, sheet: str, policy: str) -> None:
     counted = 0
     for source, sessions in sources.items():
         others = [each for name, rest in sources.items() if name != source for each in rest]
-        lulls = lulls_of(others) if others else LULLS
+        rule: Callable[..., Chooser] = by_rule
+        if others:
+            user, tools = lulls_of(others, runs_tools=False), lulls_of(others, runs_tools=True)
+            rule = partial(by_rule, user=user, tools=tools)
         for course in sessions:
-            found = dict(_rows(course, short, long, lulls, policy))
+            found = dict(_rows(course, short, long, rule, policy))
             if any(each.cost is None for each in found.values()):
                 continue
             counted += 1
@@ -139,13 +146,12 @@ def main() -> int:
     sessions = [each for rest in sources.values() for each in rest]
     gaps = sum(len(session.turns) - 1 for session in sessions)
     print(
-        f"{gaps:,} gaps of {len(sessions)} sessions; of ten thousand answers, nothing came for more than so many seconds:"
+        f"{gaps:,} gaps of {len(sessions)} sessions; of ten thousand answers, nothing came for more than so many seconds"
     )
-    measured = lulls_of(sessions)
-    print(
-        ", ".join(f"{least}: {share}" for least, share in measured.longer)
-        + f"; the session ended: {measured.ends}"
-    )
+    for runs_tools, name in ((False, "that waited for the user"), (True, "that called tools")):
+        measured = lulls_of(sessions, runs_tools=runs_tools)
+        each = ", ".join(f"{least}: {share:,}" for least, share in measured.longer)
+        print(f"after answers {name}: {each}; the session ended: {measured.ends:,}")
     for sheet in SHEETS:
         for policy in ("never", "rent-or-buy"):
             _table(sources, sheet, policy)

@@ -1,6 +1,7 @@
 """The chat at its prompt: what is sent while nobody types, by a clock that the test moves."""
 
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,8 +26,12 @@ def paused(tmp_path: Path, mode: IdleMode, *, dollars: float = 1.0) -> tuple[int
     with keeper.waiting(chat.session, chat.agent.keep_warm):
         for done in (1, 2):
             clock.advance(281)
-            eventually(lambda done=done: keeper.pings >= done, seconds=2)
+            eventually(partial(_has_sent, keeper, done), seconds=2)
     return keeper.pings, watched
+
+
+def _has_sent(keeper: PauseKeeper, calls: int) -> bool:
+    return keeper.pings >= calls
 
 
 def test_nothing_is_sent_unless_it_was_asked_for(tmp_path: Path) -> None:

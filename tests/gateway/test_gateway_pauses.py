@@ -51,6 +51,7 @@ class Paused(Struct, frozen=True, kw_only=True):
     def pause(self, seconds: float) -> None:
         """Let time pass until the next thing is due or this pause is over, one period after the other."""
         until = self.clock.now() + seconds
+        eventually(lambda: self.gateway.idle.watched, seconds=1)
         while self.gateway.idle.watched and (left := until - self.clock.now()) > PERIOD:
             done = len(self.pings) + 1
             self.clock.advance(min(PERIOD, left))

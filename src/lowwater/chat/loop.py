@@ -114,7 +114,9 @@ class Agent:
 
     def _ask(self, request: PreparedRequest) -> bytes:
         upstream = self.upstream
-        self._sent = fields = request.as_anthropic() if upstream.format == "anthropic" else request.as_openai()
+        self._sent = fields = (
+            request.as_anthropic() if upstream.format == "anthropic" else request.as_openai()
+        )
         try:
             answer = upstream.ask(fields, max_tokens=self._max_tokens(), show=self._watcher.on_text)
         except AnswerFailed as failed:

@@ -390,7 +390,8 @@ class Gateway:
             line.did, line.why = "passed-on", line.outcome
             await self._forward_without_turn(http, request, context, sender, line)
             return
-        self.idle.end(turn.session.name)
+        if context.keeps_warm:
+            self.idle.end(turn)
         _describe_turn(line, turn, request, is_shadow=is_shadow)
         ask = partial(self._ask, http, request, base_url)
         sent = await self._send_turn(turn, ask, sender, line)

@@ -8,7 +8,7 @@ gateway was busy, the pause is over.
 import asyncio
 import logging
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ from lowwater.core.messages import Format
 from lowwater.core.strict_json import read_fields, read_json, write_object
 from lowwater.core.turns.idle import CachedPrefix, PausePlan, cached_prefix
 from lowwater.errors import LowwaterError
-from lowwater.gateway.client_request import is_utf8
+from lowwater.gateway.client_request import ClientRequest, is_utf8
 from lowwater.gateway.credentials import Credential, is_agreed, is_api_key, lent
 from lowwater.gateway.observability import GatewayMetrics, LogLine, error_location, write_line
 from lowwater.gateway.options import IDLE_HOURS, GatewayOptions
@@ -131,6 +131,8 @@ class IdleKeeper:
         self.poll = _POLL
         """Seconds between two looks at the pauses."""
         self._pauses: dict[str, _Pause] = {}
+        self._newest: OrderedDict[str, ClientRequest] = OrderedDict()
+        """The newest request under way of each session."""
         self._spent: Counter[str] = Counter()
         """Nano-dollars by session: what keeping it warm has cost in this process."""
         self._looking: asyncio.Task[None] | None = None
@@ -147,9 +149,15 @@ class IdleKeeper:
         return bool(self._under_way)
 
     def begin(self, turn: GatewayTurn, target: str, headers: Headers, credential: Credential) -> None:
-        """Watch the pause that begins with the end of a turn, with what the client's own request was sent with."""
-        self.end(turn.session.name)
-        if turn.is_untouched or len(self._pauses) >= _MOST_PAUSES:
+        """Watch the pause that begins with the end of a turn, with what the client's own request was sent with.
+
+        There is none if the next request has come already: a client has its answer before the gateway is done with it.
+        """
+        if (
+            self._newest.pop(turn.session.name, None) is not turn.client_request
+            or turn.is_untouched
+            or len(self._pauses) >= _MOST_PAUSES
+        ):
             return
         pause = _Pause(turn, target, headers, credential)
         state = internals(turn.session).shared.state
@@ -162,8 +170,15 @@ class IdleKeeper:
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._look())
 
-    def end(self, name: str) -> None:
-        """End a session's pause, if there is one: its client is back."""
+    def end(self, turn: GatewayTurn) -> None:
+        """End a session's pause, if there is one: its client is back with this turn."""
+        self._newest[turn.session.name] = turn.client_request
+        self._newest.move_to_end(turn.session.name)
+        if len(self._newest) > _MOST_PAUSES:
+            self._newest.popitem(last=False)
+        self._drop(turn.session.name)
+
+    def _drop(self, name: str) -> None:
         pause = self._pauses.pop(name, None)
         if pause is not None:
             pause.end()
@@ -171,7 +186,7 @@ class IdleKeeper:
     async def close(self) -> None:
         """End every pause."""
         for name in list(self._pauses):
-            self.end(name)
+            self._drop(name)
         tasks = [*self._under_way, *([self._looking] if self._looking else [])]
         for task in tasks:
             task.cancel()

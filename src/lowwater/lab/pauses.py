@@ -6,18 +6,40 @@ from copy import copy
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.core.costs.idle import LASTS, LULLS, IdleCosts, IdleMode, IdlePlan, Lulls, plan_pause
+from lowwater.core.costs.idle import (
+    LASTS,
+    TOOL_LULLS,
+    USER_LULLS,
+    IdleCosts,
+    IdleMode,
+    IdlePlan,
+    Lulls,
+    plan_pause,
+)
 from lowwater.lab.course import CourseState, Sheet, Summarise, after
 from lowwater.lab.schedules import RentOrBuy, SchedulePolicy, Tally
 
-Chooser = Callable[[int, IdleCosts, Sequence[float]], IdlePlan]
-"""Chooses in the pause before a turn, given what can be done and the gaps so far."""
 ALWAYS = 10**6
 """Calls: keeps the prefix warm for as long as the pause lasts."""
 GAPS = 50
 """The newest gaps that count, as in a live session."""
 _FOREVER = 1e9
 """Seconds: nothing comes any more."""
+
+
+class Lull(Struct, frozen=True, kw_only=True):
+    """The pause before a turn."""
+
+    turn: int
+    costs: IdleCosts
+    gaps: Sequence[float]
+    """The session's gaps so far."""
+    runs_tools: bool
+    """Whether the last answer called tools."""
+
+
+Chooser = Callable[[Lull], IdlePlan]
+"""Chooses what is done in a pause."""
 
 
 class Paused(Struct, frozen=True, kw_only=True):
@@ -44,24 +66,26 @@ def planned(pings: int | None, costs: IdleCosts) -> IdlePlan:
     )
 
 
-def nothing(_turn: int, costs: IdleCosts, _gaps: Sequence[float]) -> IdlePlan:
+def nothing(lull: Lull) -> IdlePlan:
     """Do nothing in any pause."""
-    return planned(0, costs)
+    return planned(0, lull.costs)
 
 
-def always(_turn: int, costs: IdleCosts, _gaps: Sequence[float]) -> IdlePlan:
+def always(lull: Lull) -> IdlePlan:
     """Keep the prefix warm in every pause until the time allowed is over."""
-    return planned(int(LASTS / costs.period), costs)
+    return planned(int(LASTS / lull.costs.period), lull.costs)
 
 
-def compacting(_turn: int, costs: IdleCosts, _gaps: Sequence[float]) -> IdlePlan:
+def compacting(lull: Lull) -> IdlePlan:
     """Compact before the prefix expires, in every pause."""
-    return planned(None, costs)
+    return planned(None, lull.costs)
 
 
-def by_rule(mode: IdleMode = "auto", *, lulls: Lulls = LULLS) -> Chooser:
+def by_rule(mode: IdleMode = "auto", *, user: Lulls = USER_LULLS, tools: Lulls = TOOL_LULLS) -> Chooser:
     """Return the choice of the engine's rule."""
-    return lambda _turn, costs, gaps: plan_pause(costs, mode=mode, gaps=gaps[-GAPS:], lulls=lulls)
+    return lambda lull: plan_pause(
+        lull.costs, mode=mode, gaps=lull.gaps[-GAPS:], lulls=tools if lull.runs_tools else user
+    )
 
 
 class PausePlayer:
@@ -86,7 +110,14 @@ class PausePlayer:
             gap = _FOREVER if is_over else self._gaps[turn]
             if turn and gap > self._period:
                 costs = idle_costs(tally, turn - 1, state, policy)
-                plan = choose(turn, costs, self._gaps[1:turn])
+                plan = choose(
+                    Lull(
+                        turn=turn,
+                        costs=costs,
+                        gaps=self._gaps[1:turn],
+                        runs_tools=tally.course.turns[turn - 1].calls_tools,
+                    )
+                )
                 made = plan.made_in(gap)
                 pings, total = pings + made, total + made * costs.ping
                 if costs.compact is not None and plan.compacts_in(gap):
@@ -125,7 +156,7 @@ class PausePlayer:
 
 
 def _as_planned(plans: Mapping[int, int | None]) -> Chooser:
-    return lambda turn, costs, _: planned(plans.get(turn, 0), costs)
+    return lambda lull: planned(plans.get(lull.turn, 0), lull.costs)
 
 
 def idle_costs(tally: Tally, turn: int, state: CourseState, policy: SchedulePolicy) -> IdleCosts:

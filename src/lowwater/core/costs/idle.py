@@ -22,7 +22,7 @@ MARGIN = 20.0
 """Seconds before the end of a lifetime at which something is done: a call takes a while until its prefix counts as used."""
 LASTS = 14_400.0
 """Seconds after which a pause is left alone, whatever would pay."""
-_PRIOR = 8
+_PRIOR = 20
 """As many pauses of the general kind count together with the session's own."""
 _MOST_STEPS = 300
 """The most calls that are foreseen for one pause."""
@@ -50,23 +50,40 @@ class Lulls(Struct, frozen=True, kw_only=True):
         return self.ends + max(0.5, left - self.ends) * most / seconds
 
 
-LULLS = Lulls(
+USER_LULLS = Lulls(
     longer=(
-        (1, 9_948),
-        (60, 1_180),
-        (300, 480),
-        (600, 337),
-        (900, 286),
-        (1_800, 230),
-        (3_600, 191),
-        (7_200, 172),
-        (14_400, 162),
-        (43_200, 152),
-        (86_400, 143),
+        (1, 9_973),
+        (60, 8_032),
+        (300, 4_260),
+        (600, 3_162),
+        (900, 2_756),
+        (1_800, 2_300),
+        (3_600, 1_964),
+        (7_200, 1_794),
+        (14_400, 1_716),
+        (43_200, 1_604),
+        (86_400, 1_523),
     ),
-    ends=142,
+    ends=1_511,
 )
-"""The pauses of recorded sessions of coding agents (`python -m bench.pauses`)."""
+"""After an answer that waits for the user, in recorded sessions of coding agents (`python -m bench.pauses`)."""
+TOOL_LULLS = Lulls(
+    longer=(
+        (1, 9_944),
+        (60, 551),
+        (300, 136),
+        (600, 81),
+        (900, 62),
+        (1_800, 42),
+        (3_600, 31),
+        (7_200, 26),
+        (14_400, 22),
+        (43_200, 20),
+        (86_400, 18),
+    ),
+    ends=18,
+)
+"""After an answer that called tools, which then ran, or waited to be allowed."""
 
 
 class IdleCosts(Struct, frozen=True, kw_only=True):
@@ -132,7 +149,7 @@ def plan_pause(
     elapsed: float = 0.0,
     lasts: float = LASTS,
     gaps: Sequence[float] = (),
-    lulls: Lulls = LULLS,
+    lulls: Lulls = USER_LULLS,
 ) -> IdlePlan:
     """Return what to do in a pause that has lasted `elapsed` seconds since the session's last call when the prefix was last used.
 

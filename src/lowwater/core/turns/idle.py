@@ -5,7 +5,16 @@ from msgspec.structs import replace
 
 from lowwater.core.api_calls import Response
 from lowwater.core.cache.belief import Belief, Boundary
-from lowwater.core.costs.idle import KEPT_WARM, LASTS, IdleCosts, IdleMode, IdlePlan, plan_pause
+from lowwater.core.costs.idle import (
+    KEPT_WARM,
+    LASTS,
+    TOOL_LULLS,
+    USER_LULLS,
+    IdleCosts,
+    IdleMode,
+    IdlePlan,
+    plan_pause,
+)
 from lowwater.core.costs.prices import nano_dollars, write_price
 from lowwater.core.decisions import PricedPlan
 from lowwater.core.models.model import CacheRules
@@ -91,8 +100,15 @@ def pause_plan(
     )
     assert state.called_at is not None
     elapsed = max(0.0, cached.used - state.called_at)
-    plan = plan_pause(costs, mode=mode, elapsed=elapsed, lasts=lasts, gaps=state.gaps)
+    lulls = TOOL_LULLS if _runs_tools(state) else USER_LULLS
+    plan = plan_pause(costs, mode=mode, elapsed=elapsed, lasts=lasts, gaps=state.gaps, lulls=lulls)
     return PausePlan(cached=cached, costs=costs, plan=plan)
+
+
+def _runs_tools(state: State) -> bool:
+    """Return whether the conversation ends with an answer that called tools."""
+    items = state.ledger.view.items
+    return bool(items) and bool(items[-1].message.calls)
 
 
 def _plans(state: State, setup: Setup, at: float) -> tuple[PricedPlan, ...]:
