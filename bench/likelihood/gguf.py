@@ -115,8 +115,9 @@ def _q6_k(raw: Bytes) -> Numbers:
     scale = _halves(raw[:, 208:210])
     lows = np.concatenate([low & 15, low >> 4], axis=2)
     highs = np.concatenate([(high >> shift) & 3 for shift in (0, 2, 4, 6)], axis=2)
-    weights = (lows | (highs << 4)).astype(np.float32) - 32
-    return (scale * scales)[:, :, None] * weights.reshape(-1, 16, 16)
+    weights: Numbers = (lows | (highs << 4)).astype(np.float32) - 32
+    found: Numbers = (scale * scales)[:, :, None] * weights.reshape(-1, 16, 16)
+    return found
 
 
 _KINDS: Mapping[int, tuple[int, int, Callable[[Bytes], Numbers]]] = {

@@ -128,7 +128,7 @@ def candidates_of(source: str, script: ReplayScript, seen: set[str]) -> list[Poi
 
 
 def decisions_of(
-    source: str, script: ReplayScript, calls: frozenset[int] | None = None
+    source: str, script: ReplayScript, calls: frozenset[int] | None = None, *, most: int = MOST_TOKENS
 ) -> Iterator[Decision]:
     """Yield the answers of a session that call a tool and have the sizes of a decision point; of `calls` only, if given."""
     messages: list[Chat] = []
@@ -143,7 +143,7 @@ def decisions_of(
         if results >= LEAST_RESULTS and (calls is None or call in calls):
             action = _action(answer)
             tokens = len(prompt_tokens(messages)) if action is not None else 0
-            if tokens > MOST_TOKENS:
+            if tokens > most:
                 return
             if action is not None and tokens >= LEAST_TOKENS:
                 point = Point(

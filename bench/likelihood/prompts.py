@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -72,22 +73,26 @@ def call_text(name: str, arguments: str) -> str:
     return f'{{"name": {_spaced(name)}, "arguments": {arguments}}}'
 
 
-def prompt_tokens(messages: Sequence[Chat]) -> tuple[int, ...]:
-    """Return a conversation as the prompt for a tool call: it ends where the call's name is about to be written."""
-    tokens: list[int] = []
-    plain = [each if each["role"] == "system" else plain_message(dict(each)) for each in messages]
+def prompt_pieces(messages: Sequence[Chat]) -> Iterator[tuple[int, ...]]:
+    """Yield a conversation as the prompt for a tool call, in pieces; it ends where the call's name is about to be written."""
+    plain = [{**plain_message(dict(each)), "role": _role(each)} for each in messages]
     if not plain or plain[0]["role"] != "system":
         plain.insert(0, {"role": "system", "content": SYSTEM})
     for at, message in enumerate(plain):
         if message["role"] == "tool":
-            if at and plain[at - 1]["role"] == "tool":
-                continue
-            tokens += _message("user", "".join(_responses(plain[at:])).removeprefix("\n"))
+            is_first = plain[at - 1]["role"] != "tool"
+            is_last = at + 1 == len(plain) or plain[at + 1]["role"] != "tool"
+            yield _result(_text(message), is_first=is_first, is_last=is_last)
         elif message["role"] == "assistant":
-            tokens += _answer(message)
+            yield _answer(message)
         else:
-            tokens += _message(message["role"], _text(message))
-    return (*tokens, BEGIN, *encode("assistant\n"), CALL, *encode("\n"))
+            yield (BEGIN, *encode(f"{message['role']}\n{_text(message)}"), END, *encode("\n"))
+    yield (BEGIN, *encode("assistant\n"), CALL, *encode("\n"))
+
+
+def prompt_tokens(messages: Sequence[Chat]) -> tuple[int, ...]:
+    """Return the tokens of that prompt."""
+    return tuple(chain.from_iterable(prompt_pieces(messages)))
 
 
 def action_of(name: str, arguments: str) -> Action:
@@ -121,8 +126,16 @@ def _spaced(value: object) -> str:
             return msgspec.json.encode(value).decode()
 
 
-def _message(role: str, text: str) -> tuple[int, ...]:
-    return (BEGIN, *encode(f"{role}\n{text}"), END, *encode("\n"))
+def _role(message: Chat) -> str:
+    """Return who speaks, as the template has it; developers' reminders are the user's."""
+    return message["role"] if message["role"] in ("system", "assistant", "tool") else "user"
+
+
+def _result(text: str, *, is_first: bool, is_last: bool) -> tuple[int, ...]:
+    """Return a result; results that follow each other are one message of the user's."""
+    begin = (BEGIN, *encode("user\n")) if is_first else encode("\n")
+    end = (END, *encode("\n")) if is_last else ()
+    return (*begin, *encode(f"<tool_response>\n{text}\n</tool_response>"), *end)
 
 
 def _answer(message: Chat) -> tuple[int, ...]:
@@ -136,13 +149,6 @@ def _answer(message: Chat) -> tuple[int, ...]:
     if text:
         tokens += encode(text)
     return (*tokens, END, *encode("\n"))
-
-
-def _responses(messages: Sequence[Chat]) -> Iterator[str]:
-    for message in messages:
-        if message["role"] != "tool":
-            return
-        yield f"\n<tool_response>\n{_text(message)}\n</tool_response>"
 
 
 def _text(message: Chat) -> str:

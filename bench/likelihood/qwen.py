@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch  # type: ignore[import-not-found]  # only there
-from torch import Tensor  # type: ignore[import-not-found]  # only there
+from torch import Tensor
 from torch.nn import functional  # type: ignore[import-not-found]  # only there
 
 from bench.likelihood.gguf import Gguf
@@ -70,7 +70,7 @@ class Qwen:
             for at in range(self._layers)
         ]
 
-    @torch.inference_mode()
+    @torch.inference_mode()  # type: ignore[untyped-decorator]  # only there
     def extend(self, cache: Cache | None, tokens: Sequence[int], *, last: int) -> tuple[Cache, Tensor]:
         """Return the cache with these tokens behind it, and what the model knows at each of the `last` tokens of them."""
         cache = cache.beginning(len(cache.tokens)) if cache is not None else Cache(self._layers)
@@ -79,7 +79,7 @@ class Qwen:
             known.append(self._step(cache, tokens[start : start + PIECE]))
         return cache, torch.cat(known)[-last:]
 
-    @torch.inference_mode()
+    @torch.inference_mode()  # type: ignore[untyped-decorator]  # only there
     def log_probabilities(self, known: Tensor) -> Tensor:
         """Return the log-probabilities of all tokens after each state, in float32."""
         return torch.log_softmax((known @ self._head.T).float(), dim=-1)
