@@ -38,8 +38,8 @@ def own_views(decision: Decision) -> Iterator[tuple[str, Sequence[Chat]]]:
         ours = lowwater_view(messages, round(share * point.tokens))
         size = len(prompt_tokens(ours))
         yield f"lowwater-{share:.0%}", ours
-        yield f"newest-{share:.0%}", newest(messages, size)
-        yield f"random-{share:.0%}", drawn(messages, size, point.name)
+        baselines = {"newest": newest(messages, size), "random": drawn(messages, size, point.name)}
+        yield from ((f"{name}-{share:.0%}", view) for name, view in baselines.items() if view)
     yield (
         f"extractive-{ABLATED_AT:.0%}",
         lowwater_view(messages, round(ABLATED_AT * point.tokens), extractive=True),

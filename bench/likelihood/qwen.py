@@ -13,7 +13,7 @@ from torch.nn import functional  # type: ignore[import-not-found]  # only there
 from bench.likelihood.gguf import Gguf
 
 PIECE = 4096
-"""Tokens that are computed at once."""
+"""Tokens that are computed at once behind a cached beginning, or on a processor."""
 
 
 class Cache:
@@ -75,8 +75,9 @@ class Qwen:
         """Return the cache with these tokens behind it, and what the model knows at each of the `last` tokens of them."""
         cache = cache.beginning(len(cache.tokens)) if cache is not None else Cache(self._layers)
         known: list[Tensor] = []
-        for start in range(0, len(tokens), PIECE):
-            known.append(self._step(cache, tokens[start : start + PIECE]))
+        at_once = PIECE if cache.tokens or self.device == "cpu" else len(tokens)
+        for start in range(0, len(tokens), at_once):
+            known.append(self._step(cache, tokens[start : start + at_once])[-last:])
         return cache, torch.cat(known)[-last:]
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]  # only there
@@ -119,7 +120,8 @@ class Qwen:
         if count == whole:
             return functional.scaled_dot_product_attention(query, key, value, is_causal=True, enable_gqa=True)
         mask = torch.ones(count, whole, dtype=torch.bool, device=self.device).tril(whole - count)
-        return functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, enable_gqa=True)
+        key, value = (each.repeat_interleave(self._heads // self._groups, dim=1) for each in (key, value))
+        return functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
 
     def _normed(self, state: Tensor, weight: Tensor) -> Tensor:
         return (

@@ -121,13 +121,13 @@ def groups_of(messages: Sequence[Chat]) -> list[list[Chat]]:
 
 
 def newest(messages: Sequence[Chat], most: int) -> list[Chat]:
-    """Return the system prompt and the newest groups that fit into so many tokens, at least one."""
+    """Return the system prompt and the newest groups that fit into so many tokens; nothing if not even one does."""
     head, groups = _opened(messages)
     return _fitted(head, groups, most, order=range(len(groups) - 2, -1, -1), stops=True)
 
 
 def drawn(messages: Sequence[Chat], most: int, seed: str) -> list[Chat]:
-    """Return the system prompt, the newest group and others at random that fit into so many tokens."""
+    """Return the system prompt, the newest group and others at random that fit into so many tokens; nothing if that does not."""
     head, groups = _opened(messages)
     order = list(range(len(groups) - 1))
     Random(seed).shuffle(order)
@@ -162,6 +162,8 @@ def _fitted(
     head: list[Chat], groups: list[list[Chat]], most: int, *, order: Sequence[int], stops: bool
 ) -> list[Chat]:
     kept = {len(groups) - 1}
+    if len(prompt_tokens([*head, *groups[-1]])) > most:
+        return []
     for at in order:
         tried = [message for number in sorted({*kept, at}) for message in groups[number]]
         if len(prompt_tokens([*head, *tried])) <= most:

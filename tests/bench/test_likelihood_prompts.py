@@ -6,6 +6,7 @@ from bench.likelihood.prompts import (
     END,
     END_OF_CALL,
     SYSTEM,
+    Chat,
     action_of,
     call_text,
     encode,
@@ -14,11 +15,11 @@ from bench.likelihood.prompts import (
 )
 
 
-def call(name: str, arguments: str, id: str = "c1") -> dict[str, object]:
+def call(name: str, arguments: str, id: str = "c1") -> Chat:
     return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-TALK = [
+TALK: list[Chat] = [
     {"role": "user", "content": "List src."},
     {
         "role": "assistant",

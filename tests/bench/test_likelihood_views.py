@@ -75,8 +75,9 @@ def test_the_newest_are_a_beginning_less_and_the_random_ones_the_same_every_time
     assert drawn(messages, 2_000, "seed") != drawn(messages, 2_000, "other")
 
 
-def test_the_newest_group_is_kept_even_where_it_does_not_fit():
-    assert newest(session(), 10)[1:] == session()[-2:]
+def test_where_not_even_the_newest_group_fits_there_is_no_view():
+    assert newest(session(), 10) == []
+    assert drawn(session(), 10, "seed") == []
 
 
 def test_groups_hold_all_messages():
