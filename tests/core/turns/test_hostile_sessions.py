@@ -207,7 +207,7 @@ def check(policy: str, format: Format, seeds: Sequence[int]) -> set[str]:
     ("policy", "format"), list(zip([policy.name for policy in POLICIES], cycle(FORMATS), strict=False))
 )
 def test_what_tools_return_breaks_no_invariant_and_lays_nothing_down(policy: str, format: Format) -> None:
-    assert check(policy, format, (25, 26)) or policy in {"never", "prune-naive"}
+    assert check(policy, format, (25,)) or policy in {"never", "prune-naive"}
 
 
 @pytest.mark.parametrize("format", FORMATS)
