@@ -59,9 +59,7 @@ def test_wall_threshold_warnings_summaries_and_pins_follow_it() -> None:
     assert limits.summary < whole.summary
     assert internals(session).shared.state.window == BUDGET
     warned: list[UsageWarning] = []
-    keeper = Lowwater(
-        model=MODEL, store="memory:", settings=QUIET, on_warning=lambda warning: warned.append(warning)
-    )
+    keeper = Lowwater(model=MODEL, store="memory:", settings=QUIET, on_warning=warned.append)
     assert len(list(requests(keeper.session("helper", budget=BUDGET), 20))) == 20
     assert {warning.threshold for warning in warned} == {BUDGET}
 

@@ -276,7 +276,8 @@ def over_byte_limit(now: DecisionContext) -> Decision | None:
     limit = now.limits.max_bytes
     if limit is None or not now.is_too_large:
         return None
-    plan = useful(now, "images") or middle_edits(now) or fitting_plan(now)
+    bought = _lasting(now)
+    plan = useful(now, "images") or (bought.plan if bought else middle_edits(now)) or fitting_plan(now)
     if plan and not any(offer.mechanism == "images" for offer in plan):
         freed = _BYTES_PER_TOKEN * (now.prompt - expected_after(now, plan))
         plan = plan if now.bytes - freed <= limit else ()
