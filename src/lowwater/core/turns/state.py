@@ -353,6 +353,8 @@ class State(Struct, frozen=True, kw_only=True, dict=True):
     """Context lengths that a caller set for this session, by provider, URL and model."""
     learned_windows: tuple[tuple[str, int], ...] = ()
     """Context lengths learned from providers' errors in this session, by provider, URL and model."""
+    budget: int = 0
+    """The most tokens that a request of this session may have, whatever its model's window; 0 if only that counts."""
     doubted_prompt: int = 0
     """The size of the last prompt as its provider reported it, if that was not believed; 0 if it was."""
     sent_tokens: int = 0
@@ -421,6 +423,11 @@ class State(Struct, frozen=True, kw_only=True, dict=True):
     def counted(self) -> int:
         """The size of the view and its preamble in counted tokens."""
         return self.ledger.view.total_tokens
+
+    @property
+    def window(self) -> int:
+        """The model's context length, or the session's budget if that is smaller: what shares of the window are taken of."""
+        return min(self.model.context_length, self.budget or self.model.context_length)
 
     @cached_property
     def scale(self) -> float:
