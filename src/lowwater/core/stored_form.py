@@ -71,7 +71,8 @@ _FIELDS: Mapping[str, str] = {
     " bought=compaction_surcharge kept_out=removed_tokens held_until=paused_until"
     " rest=recheck_backoff outside=newest_outside_tail called_at gaps parameters offers_recall"
     " noted=has_system_note binds_thinking thinking_off pins instructions_read"
-    " unbound=thinking_unbound_above route calibration",
+    " experience unbound=thinking_unbound_above route calibration",
+    "experience": "expected observed before upto",
     "pin": "text number source status survives",
     "past": "compactions turns_since fruitless floor fruitless_at undelivered failed_at failures",
     "standing": "first low since no_block_since",

@@ -22,6 +22,7 @@ from lowwater.core.decisions import Candidates, Decision, Past
 from lowwater.core.events import Compaction, Event, Rejected
 from lowwater.core.ledger import Ledger
 from lowwater.core.mechanisms.mechanism import EditContext, Mechanism, ProposalRequest, survey
+from lowwater.core.mechanisms.reuse import Experience
 from lowwater.core.messages import Format, Message, Span
 from lowwater.core.models.model import FallbackChain, Model
 from lowwater.core.policies.policy import Policy, preset_under
@@ -416,6 +417,8 @@ class State(Struct, frozen=True, kw_only=True, dict=True):
     """The user's standing instructions, in the order in which they were said; some may be of messages that are discarded."""
     instructions_read: int = 0
     """The number of the newest message that was searched for standing instructions."""
+    experience: Experience = Experience()
+    """The uses of removed results up to the newest compaction, for the reuse model."""
     thinking_unbound_above: int | None = None
     """Thinking in messages above this number was bound to a prefix that is gone; None if there is none."""
 
