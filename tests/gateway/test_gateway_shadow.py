@@ -8,7 +8,7 @@ import pytest
 from msgspec import Struct
 
 from lowwater.adapters.models import load_registry
-from lowwater.cli.status import total_of
+from lowwater.core.accounts.efficiency import total_of
 from lowwater.core.events import Compaction
 from lowwater.core.messages import Format
 from lowwater.core.tokens.counting import rules_for

@@ -17,7 +17,7 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.costs.prices import cost_of
 from lowwater.core.events import Compaction
 from lowwater.core.stored import Account
-from lowwater.core.tools import EXPAND, SEARCH
+from lowwater.core.tools import EXPAND, PIN, SEARCH
 from lowwater.gateway.clients import started, upstream_in
 from lowwater.gateway.options import GatewayOptions, project_at, source_of
 from lowwater.stores.sqlite.store import SqliteStore
@@ -58,7 +58,10 @@ def test_a_client_runs_behind_a_gateway_and_its_bill_is_printed(tmp_path: Path) 
     assert done.returncode == 3, done.stderr
     (capability,) = re.findall(r"asked http://127\.0\.0\.1:[0-9]+/(lw-[\w-]{32})\n", done.stdout)
     assert capability not in done.stderr
-    assert "3 calls for $" in done.stderr
+    assert re.search(r"\n3 calls for \$[0-9.]+; nothing had to be compacted\n", done.stderr)
+    assert re.search(
+        rf"\nsee it: +lowwater dashboard \S+ --store sqlite:///{re.escape(str(path))}\n$", done.stderr
+    )
     assert "Traceback" not in done.stderr
     store = SqliteStore(path)
     (session,) = store.sessions()
@@ -132,7 +135,10 @@ def tools_of(seen: Seen) -> list[str]:
 def test_with_an_api_key_summaries_are_written_on_the_cached_prefix_and_billed(tmp_path: Path) -> None:
     said, requests, account = talk_through_run(tmp_path)
     assert said.count(announcement(GatewayOptions(recall=True, summaries="api-keys"))) == 1
-    assert tools_of(requests[0]) == ["read", SEARCH, EXPAND]
+    name = account.session.name
+    assert re.search(r"\n50 calls for \$\S+; (without Lowwater about \$|[0-9]+ compactions? cost )", said)
+    assert re.search(rf"\nsee it: +lowwater dashboard {name} .+\nundo: +lowwater rewind {name} ", said)
+    assert tools_of(requests[0]) == ["read", SEARCH, EXPAND, PIN]
     assert all(marks(seen.raw) for seen in requests)
     assert all(seen.raw.count(b'"1h"') == marks(seen.raw) for seen in requests), "the lifetime that pays"
     asked = [at for at, seen in enumerate(requests) if is_summary(seen)]
@@ -152,7 +158,7 @@ def test_with_an_api_key_summaries_are_written_on_the_cached_prefix_and_billed(t
 @pytest.mark.moves_prefix(reason="a ceiling compacts")
 def test_on_a_login_no_call_is_added_and_no_mark(tmp_path: Path) -> None:
     _, requests, account = talk_through_run(tmp_path, "login")
-    assert tools_of(requests[0]) == ["read", SEARCH, EXPAND]
+    assert tools_of(requests[0]) == ["read", SEARCH, EXPAND, PIN]
     assert (len(requests), costs_of(account).summaries) == (50, 0)
     assert not any(marks(seen.raw) for seen in requests)
 

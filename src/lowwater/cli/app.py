@@ -18,7 +18,7 @@ total cost, and never loses a message. [bold]Examples[/bold]:
 
 [cyan]lowwater run -- claude[/cyan]              an agent behind a gateway, and its bill
 [cyan]lowwater audit[/cyan]                      where the money of recorded sessions went
-[cyan]lowwater dashboard[/cyan]                  stored sessions in a browser, as they go on
+[cyan]lowwater dashboard[/cyan]                  stored sessions in a browser, live
 """
 
 EPILOGUE = """\
@@ -53,6 +53,8 @@ class _Entry(NamedTuple):
     panel: str
     epilog: str | None = None
     context: Mapping[str, object] = {}
+    is_hidden: bool = False
+    """Whether a program calls it, not a person: it is left out of the list."""
 
 
 COMMANDS = {
@@ -71,6 +73,7 @@ COMMANDS = {
     "recall": _Entry("recall", "recall", KEPT),
     "models": _Entry("models", "models", KEPT),
     "config": _Entry("config", "config", KEPT),
+    "statusline": _Entry("statusline", "statusline", RUN, is_hidden=True),
 }
 
 
@@ -108,6 +111,7 @@ def app_with(names: Iterable[str]) -> typer.Typer:
             name,
             cls=Command,
             rich_help_panel=entry.panel,
+            hidden=entry.is_hidden,
             epilog=entry.epilog,
             context_settings=dict(entry.context),
         )(command)

@@ -15,19 +15,22 @@ import msgspec
 import typer
 from msgspec.structs import replace
 from rich.console import Console
+from rich.text import Text
 
 from lowwater.adapters.models import load_registry
 from lowwater.cli.command import say, with_settings
-from lowwater.cli.status import SessionLine, session_line, sessions_table, total_of
+from lowwater.cli.status import SessionLine, session_line, sessions_table
 from lowwater.cli.stored_sessions import (
     StoreAddress,
     accounts_of,
+    command_line,
     find_session,
     later_than,
     opened_store,
 )
 from lowwater.cli.tables import page_width
 from lowwater.cli.wording import amount, printable, recall_json, recall_sentence
+from lowwater.core.accounts.efficiency import total_of
 from lowwater.core.accounts.figures import Figures
 from lowwater.core.stored import Account
 from lowwater.core.turns.state import SUMMARY_SHARE
@@ -133,7 +136,7 @@ def run(
     with opened_store(place, redact=settings.settings.privacy.redact, creates=True) as opened:
         code = _run_client(command, options, opened)
         nothing = f"{client_of(command)} sent no conversation through the gateway"
-        print_bill(opened, since=began, nothing=nothing, json=json, shadow=shadow)
+        print_bill(opened, since=began, nothing=nothing, json=json, shadow=shadow, address=store)
     raise typer.Exit(code)
 
 
@@ -369,7 +372,7 @@ def run_gateway(options: GatewayOptions, store: str, *, host: str, port: int) ->
         finally:
             if options.shadow or sys.stderr.isatty():
                 nothing = "no conversation came through the gateway"
-                print_bill(opened, since=began, nothing=nothing, shadow=options.shadow)
+                print_bill(opened, since=began, nothing=nothing, shadow=options.shadow, address=store)
 
 
 class RequestLines(logging.Formatter):
@@ -443,9 +446,12 @@ def _open_by_name(store: Store, name: str) -> Session:
     return open_kept(store, find_session(store, name))
 
 
-def print_bill(store: Store, *, since: float, nothing: str, json: bool = False, shadow: bool = False) -> None:
+def print_bill(
+    store: Store, *, since: float, nothing: str, json: bool = False, shadow: bool = False, address: str = ""
+) -> None:
     """Print what each session cost since `since`, and what compaction saved; the sentence `nothing` if there was none.
 
+    The commands that show the longest one and undo its last compaction come last; `address` is what `--store` was given.
     It goes to standard error, because standard output belongs to the client. In shadow mode, the costs are what the calls
     really cost, and the savings what they would have been.
     """
@@ -466,7 +472,7 @@ def print_bill(store: Store, *, since: float, nothing: str, json: bool = False, 
     elif not lines:
         say(nothing)
     else:
-        _print_lines(accounts, lines, totals, shadow=shadow)
+        _print_lines(accounts, lines, totals, shadow=shadow, address=address)
 
 
 def _if_complete(total: Figures) -> int | None:
@@ -475,7 +481,12 @@ def _if_complete(total: Figures) -> int | None:
 
 
 def _print_lines(
-    accounts: list[Account], lines: list[SessionLine], totals: list[Figures], *, shadow: bool
+    accounts: list[Account],
+    lines: list[SessionLine],
+    totals: list[Figures],
+    *,
+    shadow: bool,
+    address: str,
 ) -> None:
     console = Console(file=sys.stderr, highlight=False)
     console.print()
@@ -485,13 +496,41 @@ def _print_lines(
     if shadow:
         console.print(_shadow_sentence(calls, cost, saved, _total_estimated(totals)), soft_wrap=True)
         return
-    console.print(f"{calls} for {amount(cost)}; compaction saved {amount(saved)}")
+    console.print(
+        f"{calls} for {amount(cost)}; {_saved_sentence(cost, saved, sum(total.passes for total in totals))}"
+    )
     if any(total.recall_offered for total in totals):
         console.print(f"recall {recall_sentence(totals)}")
     if off := _calls_without_thinking(accounts):
         console.print(
             f"thinking was disabled in {counted(off, 'call')}: a compaction removed the messages that started it"
         )
+    busiest = max(lines, key=lambda line: line.turns)
+    console.print(_next_commands(busiest, address), soft_wrap=True)
+
+
+def _saved_sentence(cost: int | None, saved: int | None, compactions: int) -> str:
+    """Say what the calls would have cost without compaction, beside what they did."""
+    if not compactions:
+        return "nothing had to be compacted"
+    by = counted(compactions, "compaction")
+    if cost is None or saved is None:
+        return f"what {by} saved is not known: a price is missing"
+    if saved < 0:
+        return f"{by} cost {amount(-saved)} more than they have saved so far"
+    share = f" ({saved / (cost + saved):.0%})" if cost + saved else ""
+    return f"without Lowwater about {amount(cost + saved)}: {by} saved {amount(saved)}{share}"
+
+
+def _next_commands(line: SessionLine, address: str) -> Text:
+    """Return the commands that show a session and undo its last compaction."""
+    commands = {"see it": ["dashboard", line.name]}
+    if line.compactions:
+        commands["undo"] = ["rewind", line.name]
+    said = (
+        f"{name + ':':8}{printable(command_line(words, store=address))}" for name, words in commands.items()
+    )
+    return Text("\n".join(said))
 
 
 def _shadow_sentence(calls: str, cost: int | None, saved: int | None, estimated: int | None) -> str:

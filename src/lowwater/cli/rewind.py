@@ -11,18 +11,20 @@ from lowwater.cli.command import AsJson
 from lowwater.cli.sessions.checkpoints import checkpoint_named
 from lowwater.cli.sessions.diff import difference_json, difference_lines
 from lowwater.cli.stored_sessions import (
-    SessionName,
+    OptionalSession,
     StoreAddress,
     command_line,
-    find_session,
     opened_store,
     print_command,
+    quoted,
+    session_or_newest,
 )
 from lowwater.cli.tables import fields_of, print_json, print_page
 from lowwater.cli.wording import on_one_line
 from lowwater.core.accounts.difference import Difference, difference
-from lowwater.core.entries import Rewound
+from lowwater.core.entries import Compacted, Rewound
 from lowwater.core.turns.rewind import Checkpoint
+from lowwater.errors import BadInput
 from lowwater.session.internals import internals
 from lowwater.session.reopen import open_kept
 from lowwater.session.session import Session
@@ -41,8 +43,13 @@ class Done(Struct, frozen=True, kw_only=True):
 
 
 def rewind(
-    name: SessionName,
-    to: Annotated[str, typer.Argument(metavar="TO", help="A checkpoint, by name or number.")],
+    name: OptionalSession = None,
+    to: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TO", help="A checkpoint, by name or number; by default, before the last compaction."
+        ),
+    ] = None,
     *,
     discard_later: Annotated[
         bool, typer.Option("--discard-later", help="Leave out the messages that came after it, too.")
@@ -58,13 +65,14 @@ def rewind(
     leave the view too. A checkpoint is made before the rewind, and the command that undoes it is printed. If another process uses
     the session, it sees the rewind at its next turn.
 
+    lowwater rewind                                undoes the newest compaction
     lowwater rewind refactor-auth before-compaction-2 --dry-run
     lowwater rewind refactor-auth 2
     lowwater rewind refactor-auth tests-pass --discard-later
     """
     with opened_store(store) as opened:
-        session = open_kept(opened, find_session(opened, name))
-        place = checkpoint_named(session, to)
+        session = open_kept(opened, session_or_newest(opened, name))
+        place = _before_compaction(session) if to is None else checkpoint_named(session, to)
         done = (
             _looked(session, place, discard_later=discard_later)
             if dry_run
@@ -74,6 +82,26 @@ def rewind(
         print_json(_said(done))
     else:
         _print(done)
+
+
+def _before_compaction(session: Session) -> Checkpoint:
+    """Return the checkpoint before the last compaction that is in force, by what was undone and redone since."""
+    entries, in_force = internals(session).ledger.entries, list[Checkpoint]()
+    then: dict[int, list[Checkpoint]] = {}
+    for each in session.checkpoints():
+        then[each.position] = in_force
+        match entries[each.position]:
+            case Rewound(to=to):
+                in_force = then[min(position for position in then if position >= to)]
+            case Compacted():
+                in_force = [*in_force, each]
+            case _:
+                pass
+    if not in_force:
+        raise BadInput(
+            f"no compaction of {quoted(session.name)} is in force: `lowwater sessions checkpoints` lists where it can go back to"
+        )
+    return in_force[-1]
 
 
 def _looked(session: Session, place: Checkpoint, *, discard_later: bool) -> Done:

@@ -53,12 +53,10 @@ from lowwater.cli.wording import (
 )
 from lowwater.core.accounts.advice import advice_sentence
 from lowwater.core.accounts.cadence import Cadence, cadence, turns_before_events
-from lowwater.core.accounts.efficiency import Efficiency, compactions, efficiency
-from lowwater.core.accounts.figures import Figures, Gathered, Repayment, Summarizing, costs_of, figures
-from lowwater.core.accounts.payback import paybacks
+from lowwater.core.accounts.efficiency import Efficiency, compactions, efficiency, total_of
+from lowwater.core.accounts.figures import Figures, Repayment, Summarizing, costs_of
 from lowwater.core.events import Compaction
 from lowwater.core.models.model import Model
-from lowwater.core.models.registry import Registry
 from lowwater.core.stored import Account
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput
@@ -363,13 +361,6 @@ def session_line(account: Account, total: Figures) -> SessionLine:
         net=total.net,
         changed_at=account.session.changed_at,
     )
-
-
-def total_of(account: Account, registry: Registry) -> Figures:
-    """Return one session's totals over all models and summarizers."""
-    bought = paybacks(account, registry)
-    gathered = Gathered(sessions=1, records=account.records, events=compactions(account), paybacks=bought)
-    return figures("", gathered)
 
 
 def sessions_table(lines: Sequence[SessionLine], *, width: int, now: float) -> Table:

@@ -253,26 +253,37 @@ def cache_sentence(cache: CacheRules) -> str:
     return " ".join(f"{sentence[0].upper()}{sentence[1:]}." for sentence in said)
 
 
+def cached_until(records: Sequence[TurnRecord], model: Model) -> float | None:
+    """Return until when the last call's prefix should be cached, by its time and the published lifetime; None if there is nothing to say.
+
+    That is 0 where the last call left nothing in the cache, or was another model's.
+    """
+    last = records[-1] if records else None
+    if last is None or isinstance(model.cache.matching, Uncached):
+        return None
+    usage, rules = last.usage, model.cache
+    only_marked = isinstance(rules.matching, MarkedPrefixes) and rules.matching.unmarked == "uncached"
+    if last.model != model.name or (only_marked and usage is not None and usage.prompt == usage.uncached):
+        return 0.0
+    is_long = usage is not None and usage.cache_write_long > 0
+    lifetime = rules.ttl_long if is_long and rules.ttl_long else rules.ttl
+    return None if lifetime is None else last.at + lifetime
+
+
 def cache_state(records: Sequence[TurnRecord], model: Model, now: float) -> str:
     """Return whether the last call's prefix is still cached, judged by timestamps and the published lifetime."""
     last = records[-1] if records else None
     if last is None or isinstance(model.cache.matching, Uncached):
         return ""
-    called = f"the last call was {ago(last.at, now)}"
+    called, until = f"the last call was {ago(last.at, now)}", cached_until(records, model)
     if last.model != model.name:
         return f"; cold: {called}, to {last.model}"
-    usage = last.usage
-    marked_only = (
-        isinstance(model.cache.matching, MarkedPrefixes) and model.cache.matching.unmarked == "uncached"
-    )
-    if marked_only and usage is not None and usage.prompt == usage.uncached:
+    if until == 0:
         return f"; cold: the last call, {ago(last.at, now)}, left nothing in it"
-    is_long = usage is not None and usage.cache_write_long > 0
-    lifetime = model.cache.ttl_long if is_long and model.cache.ttl_long else model.cache.ttl
-    if lifetime is None:
+    if until is None:
         return f"; {called}, its lifetime is not published"
-    left = last.at + lifetime - now
-    return f"; warm for {span(left)} more" if left >= 0 else f"; cold: {called}, kept {span(lifetime)}"
+    left = until - now
+    return f"; warm for {span(left)} more" if left >= 0 else f"; cold: {called}, kept {span(until - last.at)}"
 
 
 def how_matched(match: ModelMatch) -> str:

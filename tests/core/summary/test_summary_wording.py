@@ -1,7 +1,7 @@
 """Whose words stand in an extractive summary, and what gets more room (specification C3, focus)."""
 
 from lowwater.core.messages import Message, Text
-from lowwater.core.summary.extractive import Extractive, extract
+from lowwater.core.summary.extractive import extract
 from lowwater.core.summary.template import Section
 
 
@@ -48,11 +48,3 @@ def test_focus_gives_its_topic_more_room(talk, tokenizer):
     plain = extract(talk.request(max_tokens=700), tokenizer)
     focused = extract(talk.request(max_tokens=700, focus="the billing page"), tokenizer)
     assert focused.count("billing") > 2 * plain.count("billing")
-
-
-def test_the_summarizer_is_named_in_what_it_writes(talk, tokenizer):
-    written = Extractive(tokenizer).summarize(
-        talk.user("Say something about storage.").says("Something.").request()
-    )
-    assert written.by == "extractive"
-    assert written.text == extract(talk.request(), tokenizer)

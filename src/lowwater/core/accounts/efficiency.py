@@ -52,6 +52,13 @@ def efficiency(accounts: Sequence[Account], registry: Registry) -> Efficiency:
     )
 
 
+def total_of(account: Account, registry: Registry) -> Figures:
+    """Return one session's totals over all models and summarizers."""
+    bought = paybacks(account, registry)
+    gathered = Gathered(sessions=1, records=account.records, events=compactions(account), paybacks=bought)
+    return figures("", gathered)
+
+
 def _together(accounts: Sequence[Account], repaid: Sequence[Payback]) -> Gathered:
     return Gathered(
         sessions=len(accounts),

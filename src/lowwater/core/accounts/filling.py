@@ -63,11 +63,6 @@ def fillings(entries: Iterable[Entry], records: Sequence[TurnRecord]) -> list[Fi
     return [*found, *(_scaled(shown, record) for record in records[len(found) :])]
 
 
-def filling_of(view: View) -> Filling:
-    """Return what fills a view, as counted."""
-    return Filling(**_kinds_of(view))
-
-
 def _kinds_of(view: View) -> dict[FillKind, int]:
     shown = dict.fromkeys(FILL_KINDS, 0)
     shown["start"] = view.preamble_tokens

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from msgspec import Struct
-
 from lowwater.core.summary.activity import AssistantSentence, Story, sentences_of, story_of
 from lowwater.core.summary.critical import missing_from, references_of
 from lowwater.core.summary.notes import (
@@ -16,7 +14,7 @@ from lowwater.core.summary.notes import (
     to_outline,
     without_handle,
 )
-from lowwater.core.summary.request import Critical, SummaryRequest, Written
+from lowwater.core.summary.request import Critical, SummaryRequest
 from lowwater.core.summary.sanitize import concealed
 from lowwater.core.summary.talk_sections import (
     LAST_SAID,
@@ -46,22 +44,11 @@ from lowwater.core.summary.work_sections import (
 )
 from lowwater.protocols import Tokenizer
 
-_NAME = "extractive"
 _NOTES_SHARE = 0.72
 """The share of the budget for the sections' notes; the rest goes to critical references that they do not name."""
 
 _LEAST_WORTH = 0.65
 """Notes worth less than this are not used to fill the rest of the budget."""
-
-
-class Extractive(Struct, frozen=True):
-    """The extractive summarizer as a Summarizer."""
-
-    tokenizer: Tokenizer
-
-    def summarize(self, request: SummaryRequest, /) -> Written:
-        """Return the extract; this never fails and never calls a model."""
-        return Written(text=extract(request, self.tokenizer), by=_NAME)
 
 
 def extract(request: SummaryRequest, tokenizer: Tokenizer) -> str:
