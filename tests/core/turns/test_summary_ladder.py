@@ -176,7 +176,9 @@ def test_names_that_a_good_summary_left_out_are_listed_behind_it_as_far_as_there
     assert judged.verdict.score < 1.0, "what was written is judged"
     assert played.obtained.rejected == ()
     assert WORDS.count(judged.written.text) <= WORDS.count(HALF.text) + 3_000 // 30
-    assert Played({0: [GOOD]}).obtained.judged.written.text == GOOD.text
+    complete = Played({0: [GOOD]}).obtained.judged
+    assert complete is not None
+    assert complete.written.text == GOOD.text
 
 
 @pytest.mark.parametrize("competing", [True, False], ids=["competing", "in order"])
