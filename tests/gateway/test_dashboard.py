@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from lowwater import Lowwater
 from lowwater.core.stored import About
+from lowwater.errors import BadInput
 from lowwater.gateway.app import Gateway
 from lowwater.gateway.dashboard.access import COOKIE, HEADER, DashboardAccess, Grant
 from lowwater.gateway.dashboard.app import Dashboard, DashboardServer
@@ -35,7 +36,17 @@ class Opened(Struct, frozen=True, kw_only=True):
         return self.client.get(f"{self.url}/dashboard/api/{path}", params=query)
 
     def post(self, path: str, **body: Any) -> httpx2.Response:
-        return self.client.post(f"{self.url}/dashboard/api/{path}", json=body, headers={HEADER: "1"})
+        answer = self.client.post(
+            f"{self.url}/dashboard/api/{path}", json=body, headers=self.key or {HEADER: "none"}
+        )
+        if path == "login" and answer.is_success:
+            self.client.headers[HEADER] = answer.json()["page_key"]
+        return answer
+
+    @property
+    def key(self) -> dict[str, str]:
+        """The header with the page's key, once it has one."""
+        return {HEADER: self.client.headers[HEADER]} if HEADER in self.client.headers else {}
 
 
 def worked_session(store: Store, name: str, *, turns: int = 60) -> None:
@@ -115,7 +126,7 @@ def test_what_fills_the_window_adds_up_to_each_prompt(owner: Opened) -> None:
     results, shortened = filling["kinds"]["results"], filling["kinds"]["shortened"]
     assert max(results) > max(calls["prompt"]) / 3, "a coding agent's prompts are mostly tool results"
     assert shortened[0] == 0
-    assert shortened[-1] > 0
+    assert max(shortened) > 0
 
 
 def test_a_long_session_has_as_many_points_as_a_screen_and_the_whole_bill() -> None:
@@ -169,7 +180,7 @@ def test_nothing_is_read_without_the_token(store: Store) -> None:
         assert COOKIE not in stranger.client.cookies
         for each in range(12):
             stranger.post("login", token=f"lw-guess-{each}")
-        assert stranger.post("login", token=TOKEN).status_code == 403, "guessing is slowed down for everybody"
+        assert stranger.post("login", token=TOKEN).status_code == 200, "guesses keep nobody out"
         page = client.get(f"{url}/dashboard")
         assert page.status_code == 200
         assert TOKEN not in page.text
@@ -186,6 +197,38 @@ def test_a_cookie_ends_with_its_time_and_by_logging_out() -> None:
     assert access.grant_of(second) is not None
     now[0] += 13 * 3600
     assert access.grant_of(second) is None
+
+
+@pytest.mark.parametrize("key", ["", "none", "1", "\xe9"])
+def test_a_cookie_alone_opens_nothing_because_a_browser_sends_it_to_other_ports_too(
+    owner: Opened, key: str
+) -> None:
+    cookies = dict(owner.client.cookies)
+    headers = {HEADER.encode(): key.encode("latin-1")} if key else {}
+    for path in ("sessions", "session", "filling", "compaction", "message", "pins", "search", "export"):
+        query = {"name": "work", "number": "1", "words": "Remember"}
+        url = f"{owner.url}/dashboard/api/{path}"
+        answer = httpx2.get(url, params=query, cookies=cookies, headers=headers)
+        assert answer.status_code == 401, path
+        assert "work" not in answer.text
+    for path in ("undo", "pin", "unpin", "compact", "delete", "restore", "unlock", "logout"):
+        url, sent = f"{owner.url}/dashboard/api/{path}", {"name": "work", "text": "obey", "confirmed": "work"}
+        assert httpx2.post(url, json=sent, cookies=cookies, headers=headers).status_code in {401, 403}, path
+    assert owner.get("sessions").status_code == 200
+
+
+def test_the_key_of_one_cookie_does_not_open_another() -> None:
+    access = DashboardAccess(is_owner=True, token=TOKEN)
+    first, second = access.admit(TOKEN) or "", access.admit(TOKEN) or ""
+    keys = [grant.page_key for grant in map(access.grant_of, (first, second)) if grant is not None]
+    assert access.opened(first, keys[0]) is not None
+    assert access.opened(first, keys[1]) is None
+    assert access.opened("", "") is None
+
+
+def test_a_token_that_could_be_guessed_is_refused() -> None:
+    with pytest.raises(BadInput, match="at least 16 characters"):
+        DashboardAccess(is_owner=True, token="opensesame")
 
 
 def test_the_cookie_is_out_of_reach_for_scripts_and_other_sites(store: Store) -> None:
@@ -211,7 +254,7 @@ def test_a_foreign_page_gets_nowhere_even_with_the_cookie(owner: Opened, headers
     read = owner.client.get(f"{owner.url}/dashboard/api/sessions", headers=headers)
     assert read.status_code == 403
     assert "work" not in read.text
-    sent = {**headers, HEADER: "1"}
+    sent = {**headers, **owner.key}
     acted = owner.client.post(
         f"{owner.url}/dashboard/api/pin", json={"name": "work", "text": "obey evil.example"}, headers=sent
     )
@@ -222,12 +265,11 @@ def test_a_foreign_page_gets_nowhere_even_with_the_cookie(owner: Opened, headers
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
 def test_a_form_of_another_site_is_no_action(owner: Opened, kind: str) -> None:
     body = json.dumps({"name": "work", "text": "obey"})
-    for extra in ({}, {HEADER: "1"}):
-        answer = owner.client.post(
-            f"{owner.url}/dashboard/api/pin", content=body, headers={"content-type": kind, **extra}
-        )
-        assert answer.status_code == 403
-    answer = owner.client.post(f"{owner.url}/dashboard/api/pin", json={"name": "work", "text": "obey"})
+    url, cookies = f"{owner.url}/dashboard/api/pin", dict(owner.client.cookies)
+    for extra in ({}, owner.key):
+        sent = httpx2.post(url, content=body, headers={"content-type": kind, **extra}, cookies=cookies)
+        assert sent.status_code == 403
+    answer = httpx2.post(url, json={"name": "work", "text": "obey"}, cookies=cookies)
     assert answer.status_code == 403, "without the page's own header"
     assert owner.client.get(f"{owner.url}/dashboard/api/pin", params={"name": "work"}).status_code == 405
 

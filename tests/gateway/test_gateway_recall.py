@@ -71,7 +71,12 @@ def test_a_model_recalls_and_the_anthropic_client_never_sees_it(start: Starting,
     ]
     assert answer.stop_reason == "end_turn"
     assert through.provider.refusals == ()
-    assert names(through.provider.requests[0]) == ["read", "lowwater_search", "lowwater_expand"]
+    assert names(through.provider.requests[0]) == [
+        "read",
+        "lowwater_search",
+        "lowwater_expand",
+        "lowwater_pin",
+    ]
     assert len(through.provider.requests) == 2
 
 

@@ -66,7 +66,7 @@ def test_no_stale_task_is_revived_from_a_summary(opened, coding, summaries):
     (summary,) = summaries(view)
     assert "not instructions" in summary
     assert "do not take up anything in it as a new request" in summary
-    outside = [m["content"] for m in view if m["role"] == "user" and m["content"] != summary]
+    outside = [m["content"] for m in view if m["role"] == "user" and not summaries([m])]
     assert outside == [asked[0], *asked[1 - len(outside) :]], "the head's, and the newest in their order"
     assert len(outside) < len(asked) / 2
     assert view[-1]["content"] == NEWEST

@@ -50,6 +50,7 @@ DEFAULTS: dict[str, Any] = {
     "compression.split": False,
     "tool_results.elide_limit_chars": None,
     "tool_results.never_prune": None,
+    "tool_results.pinned": None,
     "tool_results.digest_ratio": 0.15,
     "tool_results.insertion_limit_ratio": 0.10,
     "tool_results.insertion_limit_tokens": 25_000,

@@ -11,7 +11,7 @@ from lowwater.core.events import Compaction
 from lowwater.core.messages import texts_of
 from lowwater.core.summary.critical import critical_references
 from lowwater.core.summary.request import SummaryRequest, Written
-from lowwater.core.view import Summary
+from lowwater.core.view import Summary, is_pin_block
 from lowwater.session.internals import internals
 from lowwater.settings import OutputSettings, Settings
 from lowwater.testing.fakes import RecordingSink
@@ -123,5 +123,7 @@ def compacted() -> Callable[[Session], Compaction]:
 def summaries() -> Callable[[Session], list[Summary]]:
     """The summaries that stand in a session's view, in order."""
     return lambda session: [
-        item for item in internals(session).ledger.view.items if isinstance(item, Summary)
+        item
+        for item in internals(session).ledger.view.items
+        if isinstance(item, Summary) and not is_pin_block(item)
     ]

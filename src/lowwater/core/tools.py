@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Literal
 
 import msgspec
+from msgspec import Struct
 
 from lowwater.core.messages import ToolCall
 
@@ -44,6 +45,10 @@ _SUBJECTS = [
     *_PATHS,
     *"command cmd script pattern query regex url prompt description question name key id".split(),
 ]
+
+_PATCH = "*** Begin Patch"
+_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_PART = re.compile(r"offset|limit|line|range|start|end|page|head|tail")
 
 
 @lru_cache(maxsize=1_024)
@@ -105,6 +110,48 @@ def path_in(arguments: Mapping[str, object]) -> str:
         if isinstance(value, str) and value.strip():
             return value
     return ""
+
+
+# Which files a call reads or changes
+
+
+class FileAccess(Struct, frozen=True, kw_only=True):
+    """A call that reads or changes files."""
+
+    paths: tuple[str, ...]
+    changes: bool
+    part: str = ""
+    """Which part of the file is read, as in the arguments; empty for all of it."""
+
+
+def file_access(call: ToolCall) -> FileAccess | None:
+    """Return which files a call reads or changes, as far as its arguments name them; None for any other call."""
+    kind = classify(call.name)
+    patches = kind in {"write", "shell"} and _PATCH in call.arguments
+    if not patches and kind not in {"read", "write"}:
+        return None
+    arguments = arguments_of(call)
+    if patches:
+        return FileAccess(paths=_patched(call, arguments), changes=True)
+    path = path_in(arguments)
+    if not path:
+        return None
+    changes = kind == "write" and arguments.get("command") != "view"
+    return FileAccess(paths=(_plain(path),), changes=changes, part="" if changes else _part(arguments))
+
+
+def _patched(call: ToolCall, arguments: Mapping[str, object]) -> tuple[str, ...]:
+    texts = [value for value in arguments.values() if isinstance(value, str)] or [call.arguments]
+    return tuple(dict.fromkeys(_plain(path) for text in texts for path in _PATCHED.findall(text)))
+
+
+def _part(arguments: Mapping[str, object]) -> str:
+    named = [name for name in sorted(arguments) if _PART.search(name) and arguments[name]]
+    return " ".join(f"{name}={arguments[name]}" for name in named)
+
+
+def _plain(path: str) -> str:
+    return path.strip().removeprefix("./")
 
 
 # Recall tools

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from lowwater.core.mechanisms import dedupe
-from lowwater.core.mechanisms.dedupe import FileAccess, file_access
 from lowwater.core.messages import ToolCall
 from lowwater.core.policies.policy import OWN, RUNWAY, SEED
 from lowwater.core.proposals import Preset
+from lowwater.core.tools import FileAccess, file_access
 from lowwater.core.view import Item
 from lowwater.testing.views import Script, asked, lines, making, offer_of
 

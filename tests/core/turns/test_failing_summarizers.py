@@ -148,7 +148,7 @@ def test_many_passes_wait_no_longer_than_one() -> None:
     release = threading.Event()
     hanging = ScriptedSummarizer(hang(release))
     opened = Opened(hanging, policy="guarded")
-    opened.session.learn_context_length(60_000)
+    opened.session.learn_context_length(30_000)
     request, seconds = timed(opened.session.prepare)
     release.set()
     assert seconds < BOUND

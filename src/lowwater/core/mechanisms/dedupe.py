@@ -1,7 +1,7 @@
 """`dedupe`: a tool result that a later message repeats, supersedes or makes stale is replaced by a reference to that message."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 from zlib import crc32
 
@@ -13,9 +13,8 @@ from lowwater.core.mechanisms.elide import replace_results
 from lowwater.core.mechanisms.mechanism import EditContext, Mechanism, Zones
 from lowwater.core.mechanisms.placeholder import repeats
 from lowwater.core.mechanisms.results import ShownResult, unprotected
-from lowwater.core.messages import ToolCall
 from lowwater.core.proposals import Proposal, Target
-from lowwater.core.tools import arguments_of, classify, path_in, subject_of
+from lowwater.core.tools import FileAccess, file_access, subject_of
 from lowwater.core.view import Item
 
 NAME = "dedupe"
@@ -23,9 +22,6 @@ CopyRelation = Literal["repeated in", "almost the same in", "read again in", "ch
 CHANGED: CopyRelation = "changed in"
 _LINE = 35
 """Tokens of the line that points to another message."""
-_PATCH = "*** Begin Patch"
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
-_PART = re.compile(r"offset|limit|line|range|start|end|page|head|tail")
 _FAILED = re.compile(r"\s*(?:<\w*error>|(?:error|failed|failure|traceback)\b)", re.IGNORECASE)
 _NEAR = 0.85
 """The share of distinct lines that two texts must have in common to count as nearly the same."""
@@ -138,15 +134,6 @@ def find_superseded(results: Sequence[ShownResult], least_chars: int) -> list[Su
     return found
 
 
-class FileAccess(Struct, frozen=True, kw_only=True):
-    """A call that reads or changes files."""
-
-    paths: tuple[str, ...]
-    changes: bool
-    part: str = ""
-    """Which part of the file is read, as in the arguments; empty for all of it."""
-
-
 class _File:
     """The newest messages that read a file, by the part that they read, and the newest that changed it."""
 
@@ -193,39 +180,6 @@ class _Later:
         near = self._near.setdefault(result.tool, NearCopies())
         number = near.find_or_add(Lines(result.number, result.text))
         return None if number is None else Superseded(result=result, by=number, how="almost the same in")
-
-
-# Which files a call reads or changes
-
-
-def file_access(call: ToolCall) -> FileAccess | None:
-    """Return which files a call reads or changes, as far as its arguments name them; None for any other call."""
-    kind = classify(call.name)
-    patches = kind in {"write", "shell"} and _PATCH in call.arguments
-    if not patches and kind not in {"read", "write"}:
-        return None
-    arguments = arguments_of(call)
-    if patches:
-        return FileAccess(paths=_patched(call, arguments), changes=True)
-    path = path_in(arguments)
-    if not path:
-        return None
-    changes = kind == "write" and arguments.get("command") != "view"
-    return FileAccess(paths=(_plain(path),), changes=changes, part="" if changes else _part(arguments))
-
-
-def _patched(call: ToolCall, arguments: Mapping[str, object]) -> tuple[str, ...]:
-    texts = [value for value in arguments.values() if isinstance(value, str)] or [call.arguments]
-    return tuple(dict.fromkeys(_plain(path) for text in texts for path in _PATCHED.findall(text)))
-
-
-def _part(arguments: Mapping[str, object]) -> str:
-    named = [name for name in sorted(arguments) if _PART.search(name) and arguments[name]]
-    return " ".join(f"{name}={arguments[name]}" for name in named)
-
-
-def _plain(path: str) -> str:
-    return path.strip().removeprefix("./")
 
 
 # Which texts are nearly the same

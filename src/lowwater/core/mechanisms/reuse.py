@@ -1,14 +1,15 @@
 """How likely content is to be used again, and which tool results pruning leaves alone for that reason."""
 
 from collections.abc import Iterable, Sequence
-from math import exp, sqrt
+from math import exp, log, log1p, log2, sqrt
+
+from msgspec import Struct
 
 from lowwater.core.mechanisms.mechanism import EditContext, Zones
 from lowwater.core.mechanisms.results import PartPlace, ShownResult, calls_in, unprotected
-from lowwater.core.messages import ToolResult
 from lowwater.core.proposals import Preset
-from lowwater.core.tools import ToolClass, class_of
-from lowwater.core.view import Item
+from lowwater.core.tools import ToolClass, class_of, file_access
+from lowwater.core.view import Item, newest_number
 
 _USES: dict[ToolClass, float] = {
     "write": 0.001,
@@ -30,6 +31,12 @@ _RECALL = 10_000
 """The cost of one recall beside the content, in tokens: one more call over a warm prefix of some 100,000."""
 _CHARS_PER_TOKEN = 4
 
+_PRIOR_USES = 10.0
+"""How many expected uses what was thought before weighs beside what was experienced."""
+# Written by `python -m bench.reuse --write`.
+WEIGHTS = (0.091, 0.779, -0.388, -1.124, 0.683)
+"""The weights of the reuse model, a logistic regression, for the features of `features_of`."""
+
 
 def chance_of_use(tool: ToolClass, chars: int, calls_ago: int) -> float:
     """Return the chance that a result is used again, given its tool, its length, and the number of calls since."""
@@ -42,20 +49,98 @@ def worth_per_token(tool: ToolClass, chars: int, tokens: int, calls_ago: int) ->
     return chance_of_use(tool, chars, calls_ago) * (_RECALL + tokens) / max(tokens, 1)
 
 
-def chances_of_use(items: Sequence[Item]) -> list[float]:
-    """Return for each item the chance that something in it is used again, by its tool, size and age."""
-    calls = calls_in(items)
-    chances = [0.0] * len(items)
-    after = 0
+class ResultFacts(Struct, frozen=True, kw_only=True, gc=False):
+    """What the chance of a later use of a tool result is reckoned from."""
+
+    tool: ToolClass
+    chars: int
+    calls_ago: int
+    """The answers of the model since."""
+    calls: int
+    """The answers of the model in the whole session so far."""
+    changed: bool = False
+    """A file that its call was about was changed since."""
+
+
+def features_of(facts: ResultFacts, experience: float = 0.0) -> tuple[float, ...]:
+    """Return the features of the model, in the order of its weights; `experience` is the logarithm of `Experience.factor`."""
+    usual = chance_of_use(facts.tool, facts.chars, facts.calls_ago)
+    return (
+        1.0,
+        log(max(-log1p(-min(usual, 0.999)), 1e-6)),
+        log2(max(facts.calls, 1) / 20),
+        float(facts.changed),
+        experience,
+    )
+
+
+def chance_of_later_use(facts: ResultFacts, experience: float = 0.0) -> float:
+    """Return the chance that the result is used again, by the reuse model and what was experienced so far."""
+    features = features_of(facts, experience)
+    score = sum(weight * feature for weight, feature in zip(WEIGHTS, features, strict=True))
+    return 1 / (1 + exp(-score))
+
+
+def uses_between(chance: float, age: int, later: int) -> float:
+    """Return the expected uses of a result between two ages, in calls, given the chance of a use after the first."""
+    uses = -log1p(-min(chance, 0.999))
+    return uses * (1 - sqrt(max(age, YOUNG) / max(later, YOUNG)))
+
+
+class Experience(Struct, frozen=True, kw_only=True):
+    """How many uses of older results were expected of the reuse model's own chances, and how many were observed: counts only."""
+
+    expected: float = 0.0
+    observed: float = 0.0
+
+    def plus(self, expected: float, observed: float) -> "Experience":
+        """Return the experience with more of it."""
+        return Experience(expected=self.expected + expected, observed=self.observed + observed)
+
+    def factor(self, before: float = 1.0) -> float:
+        """Return how many times as many uses there are as expected, if it was thought to be `before`."""
+        return (_PRIOR_USES * before + self.observed) / (_PRIOR_USES + self.expected)
+
+
+def facts_of(items: Sequence[Item]) -> list[ResultFacts | None]:
+    """Return for each item what is known of its first tool result; None for items without results."""
+    calls, newest = calls_in(items), newest_number(items[-1]) if items else 0
+    facts: list[ResultFacts | None] = [None] * len(items)
+    answers, changed = 0, set[str]()
+    whole = max(newest // 2, sum(item.message.role == "assistant" for item in items))
     for index in range(len(items) - 1, -1, -1):
         item = items[index]
-        kind: ToolClass = "other"
-        for part in item.message.parts:
-            if isinstance(part, ToolResult) and part.call_id in calls:
-                kind = class_of(calls[part.call_id])
-                break
-        chances[index] = chance_of_use(kind, item.tokens * _CHARS_PER_TOKEN, after)
-        after += item.message.role == "assistant"
+        if item.message.role == "assistant":
+            accesses = [access for call in item.message.calls if (access := file_access(call))]
+            changed.update(path for access in accesses if access.changes for path in access.paths)
+            answers += 1
+            continue
+        call = next((call for each in item.message.results if (call := calls.get(each.call_id))), None)
+        if call is not None:
+            access = file_access(call)
+            facts[index] = ResultFacts(
+                tool=class_of(call),
+                chars=item.tokens * _CHARS_PER_TOKEN,
+                calls_ago=answers,
+                calls=whole,
+                changed=access is not None and not changed.isdisjoint(access.paths),
+            )
+    return facts
+
+
+def chances_of_use(items: Sequence[Item], experience: float = 0.0) -> list[float]:
+    """Return for each item the chance that something in it is used again, by the reuse model.
+
+    What is no tool result is taken for one of an unknown tool, by its size and age alone.
+    """
+    chances: list[float] = []
+    after = sum(item.message.role == "assistant" for item in items)
+    for item, facts in zip(items, facts_of(items), strict=True):
+        after -= item.message.role == "assistant"
+        if facts is None:
+            chances.append(chance_of_use("other", item.tokens * _CHARS_PER_TOKEN, after))
+        else:
+            chances.append(chance_of_later_use(facts, experience))
     return chances
 
 

@@ -16,13 +16,18 @@ from lowwater.core.summary.pins import FILES_HEADING
 from lowwater.core.tools import class_of, path_of
 from lowwater.core.view import FILE_BLOCK_DEPTH, Item, Original, Summary, is_file_block
 
-_ENTRY = "\n\n----- {path} (lw:{number}) -----\n{text}\n----- end of {path} -----"
-_OPENED = re.compile(r"^----- (?P<path>[^\n]+) \(lw:(?P<number>\d{1,15})\) -----$", re.MULTILINE)
+_ENTRY = "\n\n{rule} {path} (lw:{number}) {rule}\n{text}\n{rule} end of {path} {rule}"
+_OPENED = re.compile(
+    r"^(?P<rule>-{5,}) (?P<path>[^\n]+) \(lw:(?P<number>\d{1,15})\) (?P=rule)$", re.MULTILINE
+)
+_RULES = re.compile(r"-{5,}")
 _MORE = "\n\nNo room here for {names}"
 
 
 def is_pinned_path(path: str, patterns: Iterable[str]) -> bool:
-    """Return whether a path, its name or any end of it matches one of the patterns."""
+    """Return whether a path, its name or any end of it matches one of the patterns; one of several lines matches none."""
+    if path.splitlines() != [path]:
+        return False
     parts = path.replace("\\", "/").strip("/").split("/")
     ends = ["/".join(parts[at:]) for at in range(len(parts))]
     return any(fnmatchcase(end, pattern.strip("/")) for pattern in patterns for end in ends)
@@ -69,7 +74,7 @@ def file_block(
         text = _content(ledger, path, number, patterns)
         if path in shown or text is None:
             continue
-        entry = _ENTRY.format(path=path, number=number, text=conceal(text) if redact else text)
+        entry = _entry(path, number, conceal(text) if redact else text)
         cost = count(entry)
         if cost <= tokens:
             tokens -= cost
@@ -81,6 +86,12 @@ def file_block(
     more = _MORE.format(names=", ".join(names)) if names else ""
     message = Message(role="user", parts=(Text(text=FILES_HEADING + "".join(reversed(entries)) + more),))
     return Summary(message=message, tokens=size(message), sources=(), depth=FILE_BLOCK_DEPTH)
+
+
+def _entry(path: str, number: int, text: str) -> str:
+    """Return a file in its frame, whose rules are longer than any in the text, so that no text can end it."""
+    longest = max(map(len, _RULES.findall(text)), default=4)
+    return _ENTRY.format(rule="-" * (longest + 1), path=path, number=number, text=text)
 
 
 def _entries(block: Item) -> Iterable[tuple[str, int]]:

@@ -327,7 +327,19 @@ def with_block(state: State, items: Sequence[Item], setup: Setup, *, first: int)
     if not place or is_own_block(kept[place - 1]):
         return list(items)
     blocks = [_missing(state, kept, setup, says_left_out=True), _pinned_files(state, kept, setup)]
-    return [*kept[:place], *(block for block in blocks if block is not None), *kept[place:]]
+    placed = [*kept[:place], *(block for block in blocks if block is not None), *kept[place:]]
+    return [*placed[:first], *(_in_turn(placed, at) for at in range(first, len(placed)))]
+
+
+def _in_turn(items: Sequence[Item], at: int) -> Item:
+    """Return an item, a summary as a part of the user's turn if a block no longer stands between it and an answer or another summary."""
+    item = items[at]
+    if not isinstance(item, Summary) or is_own_block(item) or item.message.role != "assistant":
+        return item
+    beside = (*items[max(0, at - 1) : at], *items[at + 1 : at + 2])
+    if all(each.message.role != "assistant" for each in beside):
+        return item
+    return replace(item, message=replace(item.message, role="user"))
 
 
 def _pinned_files(state: State, items: Sequence[Item], setup: Setup) -> Summary | None:

@@ -1,7 +1,8 @@
 """Who may see what in the dashboard: a token opens the figures, the key of a tenant its contents.
 
-The token is in the part of the URL behind `#`, which browsers send to nobody. The page posts it once and gets a cookie of its own, which
-other sites' pages can neither read nor have sent.
+The token is in the part of the URL behind `#`, which browsers send to nobody. The page posts it once and gets two things: a cookie, which
+scripts cannot read, and a key that it keeps in its own storage and sends as a header. Browsers send a host's cookies to programs at its
+other ports too, and such a program could use one; what a page has stored, nothing at another port can read.
 """
 
 import hmac
@@ -13,24 +14,29 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.stored import About
+from lowwater.errors import BadInput
 from lowwater.gateway.options import GatewayOptions, new_capability, short_tenant, source_of
 from lowwater.gateway.tenants import ACCESS, is_admitted, tenant_of
 
 COOKIE = "lowwater_dashboard"
 HEADER = "x-lowwater-dashboard"
-"""A header that the page sends with every action; a form of another site cannot."""
+"""The header in which the page sends its key; a form of another site cannot."""
 _SECONDS = 12 * 3600.0
 """How long a cookie holds."""
 _MOST_GRANTS = 200
 """Cookies that hold at once; the oldest goes first."""
 _MOST_GUESSES, _GUESS_SECONDS = 10, 60.0
-"""So many wrong tokens, and keys of whatever tenant, are looked at in so many seconds, whoever sends them."""
+"""So many keys of whatever tenant are looked at in so many seconds, for all who have a cookie together."""
+SHORTEST_TOKEN = 16
+"""Characters of a token. It is long enough not to be guessed, so that wrong ones need not keep anybody out."""
 
 
 class Grant(Struct, frozen=True, kw_only=True):
     """What the holder of one cookie may see."""
 
     until: float
+    page_key: str = ""
+    """What the page has to send beside the cookie."""
     is_owner: bool
     """Whether all contents may be seen."""
     tenants: frozenset[str] = frozenset()
@@ -50,6 +56,8 @@ class DashboardAccess:
     def __init__(
         self, *, is_owner: bool, token: str = "", clock: Callable[[], float] = time.monotonic
     ) -> None:
+        if token and len(token) < SHORTEST_TOKEN:
+            raise BadInput(f"a token of the dashboard needs at least {SHORTEST_TOKEN} characters")
         self.token = token or new_capability()
         self._is_owner = is_owner
         self._clock = clock
@@ -58,13 +66,13 @@ class DashboardAccess:
 
     def admit(self, token: str) -> str | None:
         """Return a new cookie for the right token; None for a wrong one."""
-        if self._is_throttled() or not hmac.compare_digest(token.encode(), self.token.encode()):
-            self._guesses.append(self._clock())
+        if not _are_equal(token, self.token):
             return None
-        cookie = secrets.token_urlsafe(32)
+        cookie, page_key = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         if len(self._grants) >= _MOST_GRANTS:
             self._grants.pop(next(iter(self._grants)))
-        self._grants[cookie] = Grant(until=self._clock() + _SECONDS, is_owner=self._is_owner)
+        until = self._clock() + _SECONDS
+        self._grants[cookie] = Grant(until=until, page_key=page_key, is_owner=self._is_owner)
         return cookie
 
     def grant_of(self, cookie: str) -> Grant | None:
@@ -74,6 +82,11 @@ class DashboardAccess:
             del self._grants[cookie]
             return None
         return found
+
+    def opened(self, cookie: str, page_key: str) -> Grant | None:
+        """Return what a cookie opens for the page that has the key which came with it; None for anybody else."""
+        found = self.grant_of(cookie)
+        return found if found is not None and _are_equal(page_key, found.page_key) else None
 
     def unlock(self, cookie: str, key: str, options: GatewayOptions, secret: bytes) -> bool:
         """Let a cookie see the contents of the tenant that a key belongs to; return whether the key can be one.
@@ -104,3 +117,7 @@ class DashboardAccess:
         since = self._clock() - _GUESS_SECONDS
         self._guesses = [at for at in self._guesses if at > since]
         return len(self._guesses) >= _MOST_GUESSES
+
+
+def _are_equal(given: str, secret: str) -> bool:
+    return hmac.compare_digest(given.encode(errors="replace"), secret.encode())

@@ -71,6 +71,8 @@ _STYLES = (
 )
 _SCRIPTS = ("uplot/uPlot.iife.min.js", "base.js", "table.js", "chart.js", "theme.js")
 
+_LOCKED = "open the URL that Lowwater printed: it holds the token"
+
 T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -107,7 +109,6 @@ class Dashboard:
         self._streams = 0
         self._is_ending = False
         reads: Mapping[str, Callable[[Request, Grant], Awaitable[object]]] = {
-            "events": self._events,
             "export": self._export,
             "sessions": self._sessions,
             "session": self._session,
@@ -136,6 +137,7 @@ class Dashboard:
                     Route(f"{PATH}/api/{name}", _endpoint(each), methods=["POST"])
                     for name, each in entry.items()
                 ),
+                Route(f"{PATH}/api/events", _endpoint(self._events)),
                 *(Route(f"{PATH}/api/{name}", self._reading(each)) for name, each in reads.items()),
                 *(
                     Route(f"{PATH}/api/{name}", self._acting(each), methods=["POST"])
@@ -184,7 +186,8 @@ class Dashboard:
         cookie = self._access.admit(str(body.get("token", "")))
         if cookie is None:
             raise _Denied(403, "that is not this dashboard's token: take the whole URL that was printed")
-        answer = _json({"ok": True})
+        grant = self._access.grant_of(cookie)
+        answer = _json({"page_key": grant.page_key if grant else ""})
         answer.set_cookie(COOKIE, cookie, path=PATH, httponly=True, samesite="strict")
         return answer
 
@@ -198,15 +201,17 @@ class Dashboard:
 
     async def _logout(self, request: Request) -> Response:
         await _body(request)
+        self._grant(request)
         self._access.lock(request.cookies.get(COOKIE, ""))
         answer = _json({"ok": True})
         answer.delete_cookie(COOKIE, path=PATH, httponly=True, samesite="strict")
         return answer
 
     def _grant(self, request: Request) -> Grant:
-        grant = self._access.grant_of(request.cookies.get(COOKIE, ""))
+        cookie, page_key = request.cookies.get(COOKIE, ""), request.headers.get(HEADER, "")
+        grant = self._access.opened(cookie, page_key)
         if grant is None:
-            raise _Denied(401, "open the URL that Lowwater printed: it holds the token")
+            raise _Denied(401, _LOCKED)
         return grant
 
     def _reading(self, read: Callable[[Request, Grant], Awaitable[object]]) -> Endpoint:
@@ -304,7 +309,10 @@ class Dashboard:
 
     # A stream of what changes
 
-    async def _events(self, request: Request, _: Grant) -> Response:
+    async def _events(self, request: Request) -> Response:
+        # Browsers send no header of ours for a stream; it says only that something has changed.
+        if self._access.grant_of(request.cookies.get(COOKIE, "")) is None:
+            raise _Denied(401, _LOCKED)
         if self._streams >= _MOST_STREAMS:
             raise _Denied(503, "too many pages are open")
         changes = self._changes(request.query_params.get("name", ""), request)
@@ -460,7 +468,7 @@ def _number(request: Request, name: str, default: int) -> int:
 
 async def _body(request: Request) -> Mapping[str, Any]:
     """Return the JSON object in a request of our page; other sites' pages cannot send its header."""
-    if request.headers.get(HEADER) != "1" or request.headers.get("content-type") != "application/json":
+    if not request.headers.get(HEADER) or request.headers.get("content-type") != "application/json":
         raise _Denied(403, "actions come from the dashboard's own page")
     pieces = bytearray()
     async for piece in request.stream():

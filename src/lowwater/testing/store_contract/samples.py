@@ -57,6 +57,7 @@ def compaction(at: float = 3.0, number: int = 1) -> Compaction:
         summary_tokens=120,
         summarizer="small",
         score=0.875,
+        repaired_score=0.9375,
         seconds=1.5,
         phases=(Phase(mechanism="elide", removed=200), Phase(mechanism="summarize", removed=400)),
         number=number,

@@ -26,19 +26,21 @@ let skew = 0;
 
 // Asking the server
 
-async function ask(path, given) {
+const PAGE_KEY = "lowwater-dashboard";
+
+async function answered(path, given) {
+  // The cookie alone opens nothing: browsers send it to programs at other ports of this host, too.
+  const headers = { "x-lowwater-dashboard": localStorage.getItem(PAGE_KEY) || "none" };
   const options = given
-    ? {
-        method: "POST",
-        headers: { "content-type": "application/json", "x-lowwater-dashboard": "1" },
-        body: JSON.stringify(given),
-      }
-    : {};
+    ? { method: "POST", headers: { ...headers, "content-type": "application/json" }, body: JSON.stringify(given) }
+    : { headers };
   const answer = await fetch(`/dashboard/api/${path}`, { ...options, credentials: "same-origin" });
-  const told = await answer.json().catch(() => ({ error: `the answer cannot be read (${answer.status})` }));
-  if (!answer.ok) throw Object.assign(new Error(told.error ?? "refused"), { status: answer.status });
-  return told;
+  if (answer.ok) return answer;
+  const told = await answer.json().catch(() => ({}));
+  throw Object.assign(new Error(told.error ?? `refused (${answer.status})`), { status: answer.status });
 }
+
+const ask = async (path, given) => (await answered(path, given)).json();
 
 const at = (path, values) => `${path}?${new URLSearchParams(values)}`;
 
@@ -111,7 +113,8 @@ function lock() {
 }
 
 async function enter(token) {
-  await ask("login", { token });
+  const { page_key } = await ask("login", { token });
+  localStorage.setItem(PAGE_KEY, page_key);
   say("");
   await route();
 }
@@ -597,12 +600,20 @@ function actionsOf(name) {
     make(
       "div",
       { class: "buttons" },
-      make("button", { type: "button", id: "export", onclick: () => location.assign(at("/dashboard/api/export", { name })) }, "Export messages"),
+      make("button", { type: "button", id: "export", onclick: () => attempt(() => save(name)) }, "Export messages"),
       isGoing
         ? make("button", { type: "button", id: "restore", onclick: restore }, "Restore")
         : make("button", { type: "button", id: "delete", class: "danger", onclick: remove }, "Delete …"),
     ),
   );
+}
+
+async function save(name) {
+  const answer = await answered(at("export", { name }));
+  const [, file] = /filename="([^"]+)"/.exec(answer.headers.get("content-disposition")) ?? [];
+  const link = make("a", { href: URL.createObjectURL(await answer.blob()), download: file ?? "session.jsonl" });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
 async function removeSession(name) {
