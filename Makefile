@@ -5,7 +5,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal --durations=10
 # The tests start hundreds of processes, each of which would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test short-tests test-full test-wheel lint types contracts bench bench-counting bench-recall bench-recall_search bench-summary bench-hermes bench-store bench-reach bench-economics bench-peers bench-frameworks bench-gateway bench-constraints docs picture fix lock clean
+.PHONY: help demo test short-tests test-full test-wheel lint types contracts bench bench-counting bench-recall bench-recall_search bench-summary bench-hermes bench-store bench-reach bench-economics bench-peers bench-frameworks bench-gateway bench-constraints bench-likelihood docs picture fix lock clean
 
 help:
 	@echo "make demo        a long session untouched and with Lowwater, side by side (no key, no network)"
@@ -14,7 +14,7 @@ help:
 	@echo "make test-wheel  the built wheel in a new environment"
 	@echo "make bench       the figures in bench/README.md, measured again (or bench-counting, bench-recall,"
 	@echo "                 bench-summary, bench-hermes, bench-store, bench-reach, bench-economics,"
-	@echo "                 bench-peers, bench-frameworks, bench-gateway, bench-constraints)"
+	@echo "                 bench-peers, bench-frameworks, bench-gateway, bench-constraints, bench-likelihood)"
 	@echo "make docs        the documentation as a site, in build/site"
 	@echo "make fix         format and repair what the linter can"
 
@@ -95,6 +95,10 @@ bench-gateway: .venv/ready
 bench-constraints: .venv/ready
 	$(BIN)/python -m bench.constraints
 	$(BIN)/python -m bench.judged_summaries
+
+# Up to three hours on a processor: 20 recorded decisions under three views, scored by a local model, which is fetched first.
+bench-likelihood: .venv/ready
+	$(BIN)/python -m bench.likelihood sample
 
 bench-counting bench-recall bench-summary bench-hermes bench-store bench-reach: bench-%: .venv/ready
 	$(BIN)/python -m bench.$*

@@ -81,6 +81,9 @@ class Summarizing:
         trigger: tuple[Literal["tokens"], int] = ("tokens", opening.trigger)
         if opening.variant == "untrimmed":
             self._middleware = SummarizationMiddleware(model, trigger=trigger, trim_tokens_to_summarize=None)
+        elif opening.keep:
+            keep: tuple[Literal["messages"], int] = ("messages", opening.keep)
+            self._middleware = SummarizationMiddleware(model, trigger=trigger, keep=keep)
         else:
             self._middleware = SummarizationMiddleware(model, trigger=trigger)
         self._state = State()
@@ -100,6 +103,8 @@ class Editing:
 
     def __init__(self, opening: Opening) -> None:
         edit = ClearToolUsesEdit(trigger=opening.trigger, clear_at_least=CLEAR_AT_LEAST)
+        if opening.keep:
+            edit = ClearToolUsesEdit(trigger=opening.trigger, keep=opening.keep)
         self._middleware = ContextEditingMiddleware(edits=[edit])
         self._state = State()
 

@@ -34,9 +34,9 @@ class Functions:
         history, trigger = copy.deepcopy(self._history), self._opening.trigger
         if self._opening.variant == "trim":
             return cast(Messages, trim_messages(history, model=MODEL, max_tokens=trigger))
-        return cast(
-            Messages, compress(messages=history, model=MODEL, compression_trigger=trigger)["messages"]
-        )
+        target = trigger if self._opening.keep else None
+        done = compress(messages=history, model=MODEL, compression_trigger=trigger, compression_target=target)
+        return cast(Messages, done["messages"])
 
 
 def make(opening: Opening, _summariser: StandIn) -> Peer:

@@ -41,8 +41,12 @@ LARGEST_PART = 50_000
 
 def strategy(opening: Opening) -> Any:  # noqa: ANN401  # a capability
     """Return the capability of a variant; the tiers are those that its documentation shows."""
+    if opening.variant == "clear" and opening.keep:
+        return ClearToolResults(max_tokens=opening.trigger, keep_pairs=opening.keep)
     if opening.variant == "clear":
         return ClearToolResults(max_tokens=opening.trigger)
+    if opening.variant == "summarising" and opening.keep:
+        return SummarizingCompaction(max_tokens=opening.trigger, keep_messages=opening.keep)
     if opening.variant == "summarising":
         return SummarizingCompaction(max_tokens=opening.trigger)
     tiers = [

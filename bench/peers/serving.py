@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Protocol
 
-from bench.peers.stand_in import StandIn
+from bench.peers.stand_in import SIZE, StandIn
 
 Messages = list[dict[str, Any]]
 """In the format of OpenAI's chat API."""
@@ -31,6 +31,10 @@ class Opening:
     """Whose versions are asked for."""
     tools: tuple[str, ...] = ()
     """The names of the tools that the session calls."""
+    keep: int = 0
+    """How much of the newest it is to keep, in its own unit (messages, results, pairs); 0 for its default."""
+    summary: int = SIZE
+    """Characters of every summary."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,16 +54,21 @@ class Peer(Protocol):
 
 
 def serve(make: Callable[[Opening, StandIn], Peer]) -> None:
-    """Answer every line on standard input until it ends; what the package itself prints goes to standard error."""
+    """Answer every line on standard input until it ends; what the package itself prints goes to standard error.
+
+    A further opening begins another session.
+    """
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    told = json.loads(sys.stdin.readline())
-    opening = Opening(**{**told, "packages": tuple(told["packages"]), "tools": tuple(told["tools"])})
-    summariser = StandIn()
-    peer = make(opening, summariser)
-    _say(answers, {"versions": {name: version(name) for name in opening.packages}})
+    peer: Peer | None = None
     for line in sys.stdin:
         step = json.loads(line)
+        if peer is None or "variant" in step:
+            opening = Opening(**{**step, "packages": tuple(step["packages"]), "tools": tuple(step["tools"])})
+            summariser = StandIn(opening.summary)
+            peer = make(opening, summariser)
+            _say(answers, {"versions": {name: version(name) for name in opening.packages}})
+            continue
         reported = Reported(**step["reported"]) if step["reported"] else None
         wall, cpu = time.perf_counter(), time.process_time()
         messages = peer.request(step["new"], reported)

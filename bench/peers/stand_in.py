@@ -16,13 +16,14 @@ _TELLING = re.compile(r"[0-9_/.]")
 class StandIn:
     """Answers with a text of one size that names what the prompt names most often, and remembers what it was asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int = SIZE) -> None:
+        self._size = size
         self._asked: list[str] = []
 
     def __call__(self, prompt: str) -> str:
         """Return the summary of a prompt."""
         self._asked.append(prompt)
-        return summary_of(prompt)
+        return summary_of(prompt, self._size)
 
     def taken(self) -> list[str]:
         """Return what it was asked since this was called last."""
@@ -30,11 +31,11 @@ class StandIn:
         return asked
 
 
-def summary_of(prompt: str) -> str:
-    """Return the summary of a prompt: the same for the same prompt, always of `SIZE` characters."""
+def summary_of(prompt: str, size: int = SIZE) -> str:
+    """Return the summary of a prompt: the same for the same prompt, always of so many characters."""
     found = (match.group().strip(".:-/") for match in _NAME.finditer(prompt))
     named = Counter(name for name in found if len(name) > 3 and _TELLING.search(name))
-    lines, left = [_HEAD], SIZE - len(_HEAD)
+    lines, left = [_HEAD], size - len(_HEAD)
     for name, _ in named.most_common():
         if len(name) + 3 > left:
             break

@@ -21,6 +21,9 @@ from strands.models.openai import OpenAIModel  # type: ignore[import-not-found] 
 from bench.peers.serving import Messages, Opening, Peer, Reported, serve
 from bench.peers.stand_in import StandIn
 
+MOST_SUMMARISED = 0.8
+"""The largest share of the messages that it replaces at once."""
+
 
 class StandInModel(Model):  # type: ignore[misc]  # its types are only there
     """A model that hands its prompt to the stand-in."""
@@ -59,7 +62,14 @@ class Managed:
 
     def __init__(self, opening: Opening, summariser: StandIn) -> None:
         share = opening.trigger / opening.window
-        manager = SummarizingConversationManager(proactive_compression={"compression_threshold": share})
+        proactive = {"compression_threshold": share}
+        manager = SummarizingConversationManager(proactive_compression=proactive)
+        if opening.keep:
+            manager = SummarizingConversationManager(
+                summary_ratio=MOST_SUMMARISED,
+                preserve_recent_messages=opening.keep,
+                proactive_compression=proactive,
+            )
         model = StandInModel(summariser, opening.window)
         self._agent = Agent(model=model, conversation_manager=manager, callback_handler=None)
         self._system: list[str] = []

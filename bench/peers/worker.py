@@ -74,6 +74,13 @@ class Worker:
             raise
         return self
 
+    def begin(self, *, trigger: int, keep: int, summary: int) -> None:
+        """Begin another session, told where to start, how much of the newest to keep and how long summaries are."""
+        self._until = monotonic() + self._limit
+        self._ask(
+            {**self._opening, "trigger": trigger, "keep": keep, "summary": summary}, dict[str, dict[str, str]]
+        )
+
     def request(self, new: Sequence[dict[str, Any]], reported: tuple[int, int] | None) -> Answer:
         """Return what it would send; `reported` are the tokens of the prompt before and of its answer."""
         usage = {"prompt": reported[0], "output": reported[1]} if reported else None

@@ -21,7 +21,7 @@ CHAT_TOOLS = [
         "function": {"name": "read", "description": "Reads.", "parameters": {"type": "object"}},
     }
 ]
-PRUNED = Settings(compression=CompressionSettings(max_view_tokens=2_000, protect_last_n=4))
+PRUNED = Settings(compression=CompressionSettings(max_view_tokens=4_000, protect_last_n=4))
 USER = {"role": "user", "content": f"Remember: {SECRET}. What is his number?"}
 
 
@@ -53,12 +53,12 @@ def names(seen: Seen) -> list[str]:
 
 
 def by_anthropic(through: Through, *, stream: bool, tools: Any = ANTHROPIC_TOOLS) -> Any:
-    client = anthropic.Anthropic(base_url=through.url, api_key="sk-one", max_retries=0)
     given: dict[str, Any] = {"model": MODEL, "max_tokens": 900, "messages": [USER], "tools": tools}
-    if not stream:
-        return client.messages.create(**given)
-    with client.messages.stream(**given) as streamed:
-        return streamed.get_final_message()
+    with anthropic.Anthropic(base_url=through.url, api_key="sk-one", max_retries=0) as client:
+        if not stream:
+            return client.messages.create(**given)
+        with client.messages.stream(**given) as streamed:
+            return streamed.get_final_message()
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
@@ -120,9 +120,12 @@ def test_the_use_of_recall_is_counted(
     start: Starting, calls: tuple[Call, ...], said: str, expected: tuple[int, ...], stream: bool
 ) -> None:
     def script(seen: Seen) -> Answer:
-        return Say(text=said) if results(seen) or not calls else CallTools(calls=calls)
+        return Say(text=said) if len(results(seen)) > 1 or not calls else CallTools(calls=calls)
 
-    hidden = "The harbour master is in src/harbour/master_77.py and src/in_view.py. " + "blah " * 3_000
+    # One name among so many that a digest has no room for it.
+    files = [f"src/quay/crane_{number}.py" for number in range(600)]
+    files[300] = "\nThe harbour master is in src/harbour/master_77.py and src/in_view.py.\n"
+    hidden = " ".join(files)
     through = start(script, recall=True, settings=PRUNED)
     listed: Any = [
         {"role": "user", "content": "Go on."},

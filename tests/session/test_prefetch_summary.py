@@ -35,7 +35,7 @@ def told(request: SummaryRequest) -> Written:
 def open_session(
     summarizer: Any = (), sink: RecordingSink | None = None, clock: ScriptedClock | None = None
 ) -> Session:
-    """A session that does not fit its window, so that a summary is worth preparing."""
+    """A session that fits its window only with a summary: a prune is not enough."""
     session = Lowwater(
         model=MODEL,
         policy="never",
@@ -46,7 +46,7 @@ def open_session(
         deadline=30.0,
     ).session()
     session.append(MESSAGES)
-    session.learn_context_length(round(1.2 * session.status().prompt))
+    session.learn_context_length(round(0.9 * session.status().prompt))
     return session
 
 

@@ -49,7 +49,6 @@ _RACE_SECONDS, _WATCHED_SECONDS = 14.0, 8.0
 _MILESTONES = 4
 """In how many places the race is printed where it cannot be watched."""
 _COLOURS = {"info": "green", "notice": "yellow", "warning": "yellow", "critical": "red"}
-_HANDLE = re.compile(r"lw:\d+")
 _SEARCH = "FAILED test"
 _FAILURE = re.compile(r"\bFAILED\b|\bFAIL\b|✕|\b\w*Error\b")
 _LOOKED_AT, _LINE = 20, 76
@@ -485,21 +484,12 @@ def _print_bill(console: Console, watched: DemoRun, fixed: DemoRun, untouched: D
 
 
 def _print_recall(console: Console, session: Session) -> None:
-    handles = _HANDLE.findall(str(session.view()))
-    asked = handles[len(handles) // 2] if handles else _SEARCH
-    found, line = _answer(session, asked)
+    found, line = _failure_out_of_view(session)
     console.print(Text("\nrecall", style="bold"))
     console.print(
-        f"  Asked for “{asked}”, the ledger answers with message {found.handle}, {found.tokens:,} tokens:"
+        f"  Asked for “{_SEARCH}”, the ledger answers with message {found.handle}, {found.tokens:,} tokens:"
     )
     console.print(Text(f"  {line[:90]} …", style="bright_black"))
-
-
-def _answer(session: Session, asked: str) -> tuple[Recalled, str]:
-    """Return a message that answers, and the line of it that does: a failure, where one was asked for and is there."""
-    found = session.recall(asked, limit=_LOOKED_AT)
-    lines = [(each, line.strip()) for each in found for line in each.text.splitlines() if line.strip()]
-    return next((pair for pair in lines if _FAILURE.search(pair[1])), lines[0])
 
 
 def _print_rewind(console: Console, session: Session) -> None:

@@ -1,0 +1,224 @@
+"""How likely a recorded action still is under a compacted view, by a local open-weight model: docs/evidence.md.
+
+    .venv/bin/python -m bench.likelihood points                  # choose the decision points anew, by the rule
+    .venv/bin/python -m bench.likelihood inputs [--most 4000]    # the prompt of each, and every view of it, as tokens
+    .venv/bin/python -m bench.likelihood validity-inputs         # the pairs of the validity check
+    .venv/bin/python -m bench.likelihood score [INPUTS]          # on this machine, or --server URL, or --llama
+    .venv/bin/python -m bench.likelihood sample                  # all of it for 20 short points, without a GPU
+    .venv/bin/python -m bench.likelihood verify                  # PyTorch and the tokens beside llama.cpp's
+    .venv/bin/python -m bench.likelihood table [--write]         # from the scores: docs/evidence.md and its picture
+
+Everything can be stopped and goes on where it was. Inputs hold what was recorded and stay in bench/.likelihood, which git ignores;
+scores are numbers and are part of the project. Without the recorded sessions only `table` has something to do.
+"""
+
+import argparse
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from bench.configurations import write_between
+from bench.likelihood.build import build, case_of, own_views, peer_views
+from bench.likelihood.evidence import (
+    Scores,
+    ablation_table,
+    beside_ours,
+    by_length,
+    by_point,
+    main_table,
+    picture,
+    validity_of,
+    validity_table,
+    views_in,
+)
+from bench.likelihood.inputs import write_case
+from bench.likelihood.model import FOLDER, model_file, scoring_python
+from bench.likelihood.peers import Peers
+from bench.likelihood.points import BANDS, MOST_TOKENS, decisions_of, points, read_points, scripts
+from bench.likelihood.score import read_rows
+from bench.likelihood.validity import NEEDED_AUC, NEEDED_PAIRS, checked, views_of
+from bench.likelihood.views import ABLATED_AT
+from bench.peers.environment import ROOT
+from bench.transcripts import ABSENT, CANONICAL
+
+POINTS = Path(__file__).with_name("points.jsonl")
+SCORES = Path(__file__).with_name("scores.jsonl")
+SAMPLE_SCORES = Path(__file__).with_name("scores_sample.jsonl")
+INPUTS, PEER_INPUTS, PAIRS = (FOLDER / name for name in ("inputs.jsonl", "peers.jsonl", "validity.jsonl"))
+PAGE = ROOT / "docs" / "evidence.md"
+PICTURE = ROOT / "docs" / "pictures" / "likelihood.svg"
+BEGIN, END = "<!-- bench.likelihood -->\n", "<!-- end of bench.likelihood -->\n"
+SAMPLE_POINTS, SAMPLE_TOKENS, SAMPLE_MINUTES = 20, 4_000, 180.0
+SAMPLE_VIEWS = "full,lowwater-25,newest-25"
+
+
+def write_points() -> None:
+    """Write the decision points, and print how many there are by source and length."""
+    found = points()
+    POINTS.write_bytes(b"".join(msgspec.json.encode(point) + b"\n" for point in found))
+    counts = Counter((point.source, point.band) for point in found)
+    for source in sorted({point.source for point in found}):
+        print(f"{source:<28}" + "".join(f"{counts[source, band]:>6}" for band in BANDS))
+    print(f"{len(found)} decision points")
+
+
+def write_inputs(most: int, minutes: float, *, with_peers: bool) -> None:
+    """Write what is scored of each decision point that has no line yet."""
+    chosen = read_points(POINTS)
+    if not with_peers:
+        for number, _ in enumerate(build(INPUTS, chosen, own_views, most=most, minutes=minutes), start=1):
+            print(f"\r{number} points", end="", file=sys.stderr, flush=True)
+        return
+    with Peers() as peers:
+        print(", ".join(f"{name} {version}" for name, version in peers.versions().items()))
+        made = build(PEER_INPUTS, chosen, lambda each: peer_views(each, peers), most=most, minutes=minutes)
+        for number, _ in enumerate(made, start=1):
+            print(f"\r{number} points", end="", file=sys.stderr, flush=True)
+        for name, why in peers.failed.items():
+            print(f"{name}: {why}")
+
+
+def write_pairs(most: int) -> None:
+    """Write the prompts of the validity check, shortest first."""
+    FOLDER.mkdir(exist_ok=True)
+    every = (each for source, script in scripts() for each in decisions_of(source, script, most=most))
+    found = checked(every)
+    PAIRS.write_bytes(b"".join(write_case(case_of(each, dict(views_of(each)))) for each in found))
+    print(f"{len(found)} pairs")
+
+
+def score(arguments: Sequence[str]) -> int:
+    """Run the scoring in its environment."""
+    command = [str(scoring_python()), "-m", "bench.likelihood.score", *arguments]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+def sample(minutes: float) -> int:
+    """Score three views of some short prompts on this machine, and print what they say."""
+    write_inputs(SAMPLE_TOKENS, minutes, with_peers=False)
+    sizes = ["--most", str(SAMPLE_TOKENS), "--points", str(SAMPLE_POINTS), "--minutes", str(minutes)]
+    done = score(
+        [str(INPUTS), str(SAMPLE_SCORES), "--model", str(model_file()), "--views", SAMPLE_VIEWS, *sizes]
+    )
+    scores = by_point(read_rows(SAMPLE_SCORES))
+    print("\n".join(main_table(scores)))
+    return done
+
+
+def page() -> Iterator[str]:
+    """Yield the part of the page that is made of scores."""
+    full, sampled = (by_point(read_rows(path)) for path in (SCORES, SAMPLE_SCORES))
+    yield "### Validity"
+    yield ""
+    found = validity_of(full)
+    if found is None:
+        yield "No pair has been scored."
+    else:
+        yield from validity_table(full)
+        yield ""
+        verdict = "passes" if found.passes else "does not pass"
+        yield (
+            f"The check asks for an AUC of at least {NEEDED_AUC} on at least {NEEDED_PAIRS} pairs: it **{verdict}**, "
+            f"with {found.auc:.3f} on {found.pairs}."
+        )
+    if found is not None and found.passes:
+        yield from _tables(full)
+    else:
+        yield ""
+        yield "Until it passes, no table of views is published."
+    yield from ["", "### The sample, on a processor", ""]
+    if sampled:
+        yield f"{len(sampled)} points with prompts of up to {SAMPLE_TOKENS:,} tokens."
+        yield ""
+        yield from main_table(sampled)
+    else:
+        yield "Nothing has been scored."
+
+
+def _tables(full: Scores) -> Iterator[str]:
+    ablated = f"lowwater-{ABLATED_AT:.0%}"
+    parts = {
+        "What each view loses": main_table(full),
+        "Beside Lowwater at the same number of tokens": beside_ours(full),
+        f"Lowwater's parts, switched off one at a time under a ceiling of {ABLATED_AT:.0%}": ablation_table(
+            full, ablated
+        ),
+        "By length of the full prompt": by_length(full, views_in(full)),
+    }
+    for title, lines in parts.items():
+        yield from ["", f"### {title}", "", *lines]
+    yield from ["", "![Share of the prompt's tokens against nats lost](pictures/likelihood.svg)"]
+
+
+def main() -> int:
+    """Do what was asked for."""
+    asked = _parser().parse_args()
+    if asked.command == "table":
+        said = "\n".join(page())
+        print(said)
+        if asked.write:
+            write_between(PAGE, BEGIN, END, said)
+            PICTURE.write_text(picture(by_point(read_rows(SCORES))), encoding="utf-8")
+        return 0
+    if asked.command == "score":
+        inputs = asked.inputs or INPUTS
+        by = ["--server", asked.server] if asked.server else ["--llama" if asked.llama else "--model"]
+        if not asked.server:
+            by.append(str(model_file()))
+        limits = ["--minutes", str(asked.minutes), "--most", str(asked.most), "--points", str(asked.points)]
+        return score([str(inputs), str(SCORES), *by, *limits, "--views", asked.views])
+    if asked.command == "verify":
+        return subprocess.run(
+            [str(scoring_python()), "-m", "bench.likelihood.verify", str(INPUTS), str(model_file())],
+            cwd=ROOT,
+            check=False,
+        ).returncode
+    if not CANONICAL.is_dir():
+        print(ABSENT)
+        return 0
+    match asked.command:
+        case "points":
+            write_points()
+        case "inputs":
+            write_inputs(asked.most, asked.minutes, with_peers=asked.peers)
+        case "validity-inputs":
+            write_pairs(asked.most or MOST_TOKENS)
+        case _:
+            return sample(asked.minutes)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("points", help="choose the decision points")
+    making = commands.add_parser("inputs", help="make what is scored")
+    making.add_argument(
+        "--peers", action="store_true", help="the views of the peers, from their own packages"
+    )
+    pairs = commands.add_parser("validity-inputs", help="make the pairs of the validity check")
+    scoring = commands.add_parser("score", help="score a file of inputs")
+    scoring.add_argument("inputs", nargs="?", type=Path)
+    scoring.add_argument("--server", default="", help="the address of a vLLM server with the model")
+    scoring.add_argument("--llama", action="store_true", help="by llama.cpp instead of PyTorch")
+    scoring.add_argument("--views", default="", help="beginnings of the names of views")
+    scoring.add_argument("--points", type=int, default=0, help="so many points at most")
+    for each in (making, pairs, scoring):
+        each.add_argument("--most", type=int, default=0, help="leave out points with longer prompts")
+    sampling = commands.add_parser("sample", help="20 short points on this machine")
+    for each in (making, scoring, sampling):
+        each.add_argument("--minutes", type=float, default=SAMPLE_MINUTES, help="stop after so many minutes")
+    commands.add_parser("verify", help="compare PyTorch and the tokens with llama.cpp")
+    writing = commands.add_parser("table", help="print what the scores say")
+    writing.add_argument("--write", action="store_true", help="put it into docs/evidence.md")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

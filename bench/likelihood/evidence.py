@@ -1,0 +1,281 @@
+"""What the scores say: the validity check, the tables with paired bootstrap intervals, and the picture."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from bench.likelihood.inputs import FULL
+from bench.likelihood.points import BANDS, band_of
+from bench.likelihood.prompts import KINDS
+from bench.likelihood.validity import NEEDED_AUC, NEEDED_PAIRS, auc
+
+DRAWS, SEED = 2_000, 20_261_119
+CEILING_LABELS = ("50%", "25%", "12%")
+OURS = "lowwater"
+Row = Mapping[str, Any]
+Scores = Mapping[str, Mapping[str, Row]]
+"""By point, then by view."""
+
+
+class Interval(Struct, frozen=True, kw_only=True):
+    """A mean with its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:+.3f} ({self.low:+.3f} to {self.high:+.3f})"
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether it does not hold zero."""
+        return self.low > 0 or self.high < 0
+
+
+class Validity(Struct, frozen=True, kw_only=True):
+    """The outcome of the validity check."""
+
+    pairs: int
+    auc: float
+    named: float
+    """Median nats that removing a named result costs."""
+    other: float
+
+    @property
+    def passes(self) -> bool:
+        """Whether the instrument may be believed."""
+        return self.pairs >= NEEDED_PAIRS and self.auc >= NEEDED_AUC
+
+
+def by_point(rows: Iterable[Row]) -> dict[str, dict[str, Row]]:
+    """Return the rows of points whose full prompt was scored."""
+    found: dict[str, dict[str, Row]] = defaultdict(dict)
+    for row in rows:
+        found[row["point"]][row["view"]] = row
+    return {point: views for point, views in found.items() if FULL in views}
+
+
+def lost(views: Mapping[str, Row], view: str, kinds: Sequence[str] = KINDS) -> float:
+    """Return the nats that an action loses under a view against the full prompt, over tokens of these kinds."""
+    full, other = views[FULL]["logs"], views[view]["logs"]
+    return float(sum(full.get(kind, 0.0) - other.get(kind, 0.0) for kind in kinds))
+
+
+def validity_of(scores: Scores) -> Validity | None:
+    """Return how well removing a named result is told from removing another; None without pairs."""
+    named: list[float] = []
+    other: list[float] = []
+    for views in scores.values():
+        for view in views:
+            kind, _, number = view.partition("-")
+            if kind == "named" and f"other-{number}" in views:
+                named.append(lost(views, view))
+                other.append(lost(views, f"other-{number}"))
+    if not named:
+        return None
+    return Validity(
+        pairs=len(named),
+        auc=auc(named, other),
+        named=float(np.median(named)),
+        other=float(np.median(other)),
+    )
+
+
+def session_of(point: str) -> str:
+    """Return the session that a point is of: points of one session are drawn together."""
+    return point.rpartition("#")[0]
+
+
+def interval(values: Sequence[float], weights: Sequence[float], sessions: Sequence[str]) -> Interval:
+    """Return the sum of the values over that of the weights, with a bootstrap over sessions."""
+    names = sorted(set(sessions))
+    place = {name: at for at, name in enumerate(names)}
+    sums: NDArray[np.float64] = np.zeros((2, len(names)))
+    for value, weight, session in zip(values, weights, sessions, strict=True):
+        sums[0, place[session]] += value
+        sums[1, place[session]] += weight
+    drawn = np.random.default_rng(SEED).integers(0, len(names), (DRAWS, len(names)))
+    totals = sums[:, drawn].sum(axis=2)
+    means = totals[0] / np.maximum(totals[1], 1e-9)
+    low, high = np.percentile(means, [2.5, 97.5])
+    mean = sums[0].sum() / max(sums[1].sum(), 1e-9)
+    return Interval(mean=float(mean), low=float(low), high=float(high))
+
+
+def loss_per_token(
+    scores: Scores, view: str, *, against: str = FULL, kinds: Sequence[str] = KINDS, band: int = 0
+) -> Interval | None:
+    """Return the nats per token that actions lose under a view, against the full prompt or another view, on points that have both."""
+    found: list[tuple[float, float, str]] = []
+    for point, views in scores.items():
+        if view in views and against in views and (not band or band_of(views[FULL]["tokens"]) == band):
+            tokens = sum(views[FULL]["counts"].get(kind, 0) for kind in kinds)
+            found.append((lost(views, view, kinds) - lost(views, against, kinds), tokens, session_of(point)))
+    if not any(tokens for _, tokens, _ in found):
+        return None
+    return interval(*zip(*found, strict=True))
+
+
+def share(scores: Scores, view: str, part: Callable[[Row, Row], tuple[float, float]]) -> float:
+    """Return the sum of something over that of what it is a share of, given the row of the full prompt and of the view."""
+    pairs = [part(views[FULL], views[view]) for views in scores.values() if view in views]
+    return sum(one for one, _ in pairs) / max(1e-9, sum(whole for _, whole in pairs))
+
+
+def still_whole(full: Row, row: Row) -> tuple[float, float]:
+    """Count an action that the model writes itself under the full prompt, and whether it still does."""
+    is_own = "0" not in full["hits"]
+    return float(is_own and "0" not in row["hits"]), float(is_own)
+
+
+def still_named(full: Row, row: Row) -> tuple[float, float]:
+    """Count the references that the model writes itself under the full prompt, and those it still does."""
+    own = [at for at, hit in enumerate(full["spots"]) if hit == "1"]
+    return float(sum(row["spots"][at] == "1" for at in own)), float(len(own))
+
+
+def views_in(scores: Scores) -> list[str]:
+    """Return all views but those of the validity check, ours first, then by ceiling."""
+    found = {
+        view
+        for views in scores.values()
+        for view in views
+        if view.partition("-")[0] not in ("named", "other")
+    }
+    return sorted(found - {FULL}, key=lambda view: (_ceiling(view), not view.startswith(OURS), view))
+
+
+def validity_table(scores: Scores) -> Iterator[str]:
+    """Yield what the validity check found, by length."""
+    yield "| prompts | pairs | AUC | nats lost, named result removed (median) | other result removed |"
+    yield "|---|---|---|---|---|"
+    for band in (0, *BANDS):
+        part = {
+            point: views
+            for point, views in scores.items()
+            if not band or band_of(views[FULL]["tokens"]) == band
+        }
+        found = validity_of(part)
+        if found is not None:
+            said = f"up to {band:,} tokens" if band else "all"
+            yield f"| {said} | {found.pairs} | {found.auc:.3f} | {found.named:.2f} | {found.other:.2f} |"
+
+
+def main_table(scores: Scores) -> Iterator[str]:
+    """Yield each view: its size, what it loses by kind of token, and what the model still writes."""
+    yield (
+        "| view | points | share of the tokens | nats lost per token (95 %) | "
+        + " | ".join(KINDS)
+        + " | actions still written | references still written |"
+    )
+    yield "|---" * (6 + len(KINDS)) + "|"
+    for view in views_in(scores):
+        whole = loss_per_token(scores, view)
+        if whole is None:
+            continue
+        kinds = [loss_per_token(scores, view, kinds=[kind]) for kind in KINDS]
+        cells = [
+            view.replace("-", " ", 1) if view.startswith(OURS) else view,
+            str(sum(view in views for views in scores.values())),
+            f"{share(scores, view, lambda full, row: (row['tokens'], full['tokens'])):.0%}",
+            str(whole),
+            *("–" if kind is None else f"{kind.mean:+.2f}" for kind in kinds),
+            f"{share(scores, view, still_whole):.0%}",
+            f"{share(scores, view, still_named):.0%}",
+        ]
+        yield f"| {' | '.join(cells)} |"
+
+
+def beside_ours(scores: Scores) -> Iterator[str]:
+    """Yield what each view loses more than Lowwater's under the same ceiling, on the same points."""
+    yield "| view | against | points | nats per token more (95 %) | separated |"
+    yield "|---|---|---|---|---|"
+    for view in views_in(scores):
+        ours = f"{OURS}-{_label(view)}"
+        if view == ours or not _label(view):
+            continue
+        found = loss_per_token(scores, view, against=ours)
+        if found is not None:
+            points = sum(view in views and ours in views for views in scores.values())
+            yield f"| {view} | {ours} | {points} | {found} | {'yes' if found.is_clear else 'no'} |"
+
+
+def ablation_table(scores: Scores, against: str) -> Iterator[str]:
+    """Yield what switching a part off loses more."""
+    yield "| without | points | of them with another view | nats per token more (95 %) | separated |"
+    yield "|---|---|---|---|---|"
+    for view in views_in(scores):
+        found = loss_per_token(scores, view, against=against) if view.startswith("without-") else None
+        if found is not None:
+            both = [views for views in scores.values() if view in views and against in views]
+            other = sum(views[view]["digest"] != views[against]["digest"] for views in both)
+            part = view.removeprefix("without-")
+            yield f"| {part} | {len(both)} | {other} | {found} | {'yes' if found.is_clear else 'no'} |"
+
+
+def by_length(scores: Scores, views: Sequence[str]) -> Iterator[str]:
+    """Yield the nats lost per token by length of the full prompt."""
+    yield "| view | " + " | ".join(f"up to {band:,}" for band in BANDS) + " |"
+    yield "|---" * (1 + len(BANDS)) + "|"
+    for view in views:
+        cells = [loss_per_token(scores, view, band=band) for band in BANDS]
+        if any(cells):
+            yield f"| {view} | " + " | ".join("–" if cell is None else str(cell) for cell in cells) + " |"
+
+
+def picture(scores: Scores) -> str:
+    """Return a drawing of what views cost, as a share of the full prompt's tokens, against what they lose."""
+    dots: list[tuple[str, float, Interval]] = []
+    for view in views_in(scores):
+        found = loss_per_token(scores, view)
+        if found is not None and _label(view):
+            size = share(scores, view, lambda full, row: (row["tokens"], full["tokens"]))
+            dots.append((view, size, found))
+    top = max([0.1, *(each.high for _, _, each in dots)])
+    bottom = min([0.0, *(each.low for _, _, each in dots)])
+
+    def x(size: float) -> float:
+        return 60 + 560 * min(1.0, size)
+
+    def y(nats: float) -> float:
+        return 350 - 320 * (nats - bottom) / (top - bottom)
+
+    lines = [
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 400" font-family="sans-serif" font-size="11">',
+        "<title>Share of the prompt's tokens against nats lost per token</title>",
+        f'<path d="M60 30V350H620M60 {y(0):.1f}H620" fill="none" stroke="#888"/>',
+        *(f'<text x="{x(at / 4):.0f}" y="366" text-anchor="middle">{at * 25} %</text>' for at in range(5)),
+        f'<text x="54" y="{y(top):.0f}" text-anchor="end">{top:.2f}</text>',
+        f'<text x="54" y="{y(0):.0f}" text-anchor="end">0</text>',
+        '<text x="340" y="388" text-anchor="middle">share of the full prompt&#8217;s tokens</text>',
+        '<text x="60" y="20">nats lost per token of the action, 95 % interval</text>',
+    ]
+    names = sorted({view.rpartition("-")[0] for view, _, _ in dots}, key=lambda name: (name != OURS, name))
+    for at, name in enumerate(names):
+        colour = _COLOURS[at % len(_COLOURS)]
+        lines.append(f'<circle cx="640" cy="{36 + 16 * at}" r="4" fill="{colour}"/>')
+        lines.append(f'<text x="650" y="{40 + 16 * at}">{name}</text>')
+        for view, size, found in dots:
+            if view.rpartition("-")[0] == name:
+                lines.append(
+                    f'<path d="M{x(size):.1f} {y(found.low):.1f}V{y(found.high):.1f}" stroke="{colour}"/>'
+                    f'<circle cx="{x(size):.1f}" cy="{y(found.mean):.1f}" r="4" fill="{colour}"/>'
+                )
+    return "\n".join([*lines, "</svg>\n"])
+
+
+_COLOURS = ("#0b6e4f", "#c1121f", "#3a86ff", "#fb8500", "#8338ec", "#6c757d", "#b5838d", "#588157", "#000000")
+
+
+def _label(view: str) -> str:
+    label = view.rpartition("-")[2]
+    return label if label in CEILING_LABELS else ""
+
+
+def _ceiling(view: str) -> int:
+    return CEILING_LABELS.index(_label(view)) if _label(view) else len(CEILING_LABELS)
