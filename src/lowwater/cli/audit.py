@@ -155,7 +155,6 @@ def audit(
     The next run reads only files that changed. Ctrl-C shows the results so far.
     JSON has nano-dollars, or null if unknown.
 
-    lowwater audit
     lowwater audit ~/.codex/sessions --since 30d --by project
     lowwater audit --since 7d --compare
     lowwater audit ~/.claude/projects --html audit.html
