@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lowwater.errors import BadInput, IllegalView, LowwaterError, StoreFailed, SummaryFailed
     from lowwater.protocols import AsyncSummarizer, Clock, MemoryHook, Sink, Store, Summarizer, Tokenizer
     from lowwater.session.factories import open_store
+    from lowwater.session.idle import Idle
     from lowwater.session.library import Lowwater
     from lowwater.session.oneshot import Compressed, acompress, compress
     from lowwater.session.recall_tools import RecallTools
@@ -64,6 +65,7 @@ __all__ = [
     "CompressionSettings",
     "Difference",
     "FallbackProvider",
+    "Idle",
     "IllegalView",
     "Keep",
     "LeafSettings",
@@ -176,6 +178,7 @@ _HOMES = {
         "Tokenizer",
     ),
     "lowwater.session.factories": ("open_store",),
+    "lowwater.session.idle": ("Idle",),
     "lowwater.session.library": ("Lowwater",),
     "lowwater.session.oneshot": (
         "Compressed",

@@ -1,12 +1,14 @@
 """The chat without its user interface: sessions, the model that answers in them, and what the user can do with both."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lowwater.chat.loop import Agent
 from lowwater.chat.model_access import SOURCES, ModelAccess
+from lowwater.chat.pauses import PauseKeeper
 from lowwater.chat.protocol import Upstream, Watcher
 from lowwater.chat.tools import Memory, Tool, Toolbox, Workspace, read_file, search, shell, todo, write_file
 from lowwater.core.limits import UsageWarning
@@ -53,8 +55,10 @@ class Chat:
         context_length: int | None = None,
         withheld: tuple[str, ...] = (),
         name: str | None = None,
+        pauses: PauseKeeper | None = None,
     ) -> None:
         self._reach = reach
+        self._pauses = pauses
         self._watcher = watcher
         self._client: httpx2.Client | None = None
         self._directory = directory
@@ -109,6 +113,12 @@ class Chat:
             raise AnswerFailed(f"{refused}: your message was removed again; say it in fewer words") from None
         finally:
             self._save()
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Return the block in which the user is waited for."""
+        if self._pauses is None:
+            return nullcontext()
+        return self._pauses.waiting(self.session, self.agent.keep_warm if self.agent.has_sent else None)
 
     def use(self, model: str) -> None:
         """Use another model from now on; raise BadInput if it is unknown or a key is missing."""

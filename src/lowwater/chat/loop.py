@@ -1,6 +1,7 @@
 """The loop of the reference agent: prepare the request, ask the model, record the answer, run its tools, repeat."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -48,6 +49,12 @@ class Agent:
         self._toolbox = toolbox
         self._system = system
         self._watcher = watcher
+        self._sent: Mapping[str, Any] = {}
+
+    @property
+    def has_sent(self) -> bool:
+        """Whether a request was sent to the model in use."""
+        return bool(self._sent)
 
     def take_turn(self, said: str) -> None:
         """Have the model answer the user, running tools as often as it calls them; raise AnswerFailed if it does not answer.
@@ -71,6 +78,7 @@ class Agent:
     def use(self, upstream: Upstream) -> None:
         """Continue with another model; a history that no longer fits its context is compacted at once."""
         self.session.use(upstream.model, base_url=upstream.base_url)
+        self._sent = {}
         self.upstream = upstream
         status = self.session.status()
         if status.history and status.prompt > status.wall:
@@ -79,6 +87,7 @@ class Agent:
     def switch_session(self, session: Session, *, system: str | None) -> None:
         """Continue in another session."""
         self.session, self._system = session, system
+        self._sent = {}
 
     def _answer(self) -> bytes:
         """Return the model's answer to the current history; a prompt that the provider refuses as too long is compacted once."""
@@ -105,7 +114,9 @@ class Agent:
 
     def _ask(self, request: PreparedRequest) -> bytes:
         upstream = self.upstream
-        fields = request.as_anthropic() if upstream.format == "anthropic" else request.as_openai()
+        self._sent = fields = (
+            request.as_anthropic() if upstream.format == "anthropic" else request.as_openai()
+        )
         try:
             answer = upstream.ask(fields, max_tokens=self._max_tokens(), show=self._watcher.on_text)
         except AnswerFailed as failed:
@@ -115,6 +126,10 @@ class Agent:
         if not decode_response(answer).message.parts:
             raise AnswerFailed(f"{upstream.model} answered with nothing: ask again, or in other words")
         return answer
+
+    def keep_warm(self) -> bytes:
+        """Have the last request read once more by the model that answered it."""
+        return self.upstream.keep_warm(self._sent)
 
     def _partial_answer(self, failed: AnswerFailed) -> bytes:
         """Return what came of an answer that broke off; without reported usage, the expected usage is recorded."""

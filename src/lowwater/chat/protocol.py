@@ -51,6 +51,10 @@ class Upstream(Protocol):
         """
         ...
 
+    def keep_warm(self, fields: Mapping[str, Any]) -> bytes:
+        """Have the prompt of an earlier request read once more, with as little output as there can be; raise AnswerFailed at once."""
+        ...
+
 
 class Watcher(Protocol):
     """Is notified of what happens in a turn, to show it to the user."""

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.chat.protocol import STOPPED, Show, usage_fields
+from lowwater.chat.protocol import STOPPED, Show, text_answer, usage_fields
 from lowwater.core.api_calls import Usage
 from lowwater.core.formats.codec import decode_messages
 from lowwater.core.messages import Format, Message
@@ -327,6 +327,11 @@ class ScriptedUpstream:
             said = "".join(shown)
             raise AnswerFailed(STOPPED, text=said, usage=self._with_output(usage, said)) from None
         return self._written(act, self._with_output(usage, act.text))
+
+    def keep_warm(self, fields: Mapping[str, Any]) -> bytes:
+        """Bill reading an earlier prompt once more."""
+        usage = replace(self._cache.bill(fields, self._now()), output=1)
+        return text_answer(".", usage, self.format, model=self.model)
 
     def _act(self, messages: Sequence[Message]) -> ScriptedAct:
         """Begin the task that the user just gave, or continue it if tools have answered."""

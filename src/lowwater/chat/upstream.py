@@ -150,6 +150,13 @@ class HttpUpstream:
         except _Busy as busy:
             raise busy.failed from None
 
+    def keep_warm(self, fields: Mapping[str, Any]) -> bytes:
+        """Have the prompt of an earlier request read once more, with one token of output; it is tried once."""
+        try:
+            return self._once(self._body(fields, 1), lambda _: None)
+        except _Busy as busy:
+            raise busy.failed from None
+
     def _body(self, fields: Mapping[str, Any], max_tokens: int) -> bytes:
         limit = "max_completion_tokens" if self._endpoint.limits_completion else "max_tokens"
         body: dict[str, Any] = {"model": self.model, limit: max_tokens, "stream": True, **fields}

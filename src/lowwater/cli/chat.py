@@ -26,8 +26,9 @@ from rich.text import Text
 from lowwater.adapters.models import load_registry
 from lowwater.chat.chat import Chat
 from lowwater.chat.model_access import model_access_for, model_for
+from lowwater.chat.pauses import PauseKeeper, for_pauses
 from lowwater.chat.tools import Memory, ToolOutcome, default_file
-from lowwater.cli.command import FAILED, with_settings
+from lowwater.cli.command import FAILED, IdleLimitOption, IdleOption, with_settings
 from lowwater.cli.conversations import FORMATS
 from lowwater.cli.inspect import draw_contents
 from lowwater.cli.recall import FoundMessage, expansion_page, found_page
@@ -284,6 +285,8 @@ def chat(
             "--scripted", help="Use the built-in script instead of a model, even if there is a key."
         ),
     ] = False,
+    idle: IdleOption = "off",
+    idle_limit: IdleLimitOption = 1.0,
     store: StoreAddress = "",
     settings: Resolved,
 ) -> None:
@@ -306,7 +309,7 @@ def chat(
     lowwater chat --base-url http://127.0.0.1:8000/v1 --model qwen3
     echo "read README.md" | lowwater chat         from a script, with --yes
     """
-    chosen = settings.settings
+    chosen = for_pauses(settings.settings, idle)
     watched = is_terminal()
     reach = model_access_for(
         base_url=base_url.strip(),
@@ -333,6 +336,7 @@ def chat(
             context_length=context_length,
             withheld=(api_key_env,) if api_key_env else (),
             name=name,
+            pauses=PauseKeeper(idle, dollars=idle_limit, note=screen.on_notice),
         )
         try:
             _greet(conversation, screen)
@@ -497,7 +501,9 @@ def input_lines(chat: Chat, *, history: Path, status: Callable[[int], Text]) -> 
     edited = _prompt_session(chat, history, status)
     while True:
         try:
-            yield edited.prompt(_PROMPT)
+            with chat.waiting():
+                said = edited.prompt(_PROMPT)
+            yield said
         except KeyboardInterrupt:
             sys.stdout.write("Ctrl-D leaves.\n")
         except EOFError:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from msgspec import inspect as types
@@ -41,6 +41,13 @@ Since = Annotated[
 ConfigFile = Annotated[
     Path | None,
     typer.Option("--config", metavar="PATH", help="Used instead of lowwater.yaml."),
+]
+IdleOption = Annotated[
+    Literal["off", "compact", "keep-warm", "auto"],
+    typer.Option(metavar="off|compact|keep-warm|auto", help="What to do in pauses before the cache expires."),
+]
+IdleLimitOption = Annotated[
+    float, typer.Option(min=0.0, metavar="USD", help="The most that --idle may cost in a session.")
 ]
 
 

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from lowwater.adapters.models import load_registry
-from lowwater.cli.command import say, with_settings
+from lowwater.cli.command import IdleLimitOption, IdleOption, say, with_settings
 from lowwater.cli.status import SessionLine, session_line, sessions_table
 from lowwater.cli.stored_sessions import (
     StoreAddress,
@@ -32,6 +32,7 @@ from lowwater.cli.tables import page_width
 from lowwater.cli.wording import amount, printable, recall_json, recall_sentence
 from lowwater.core.accounts.efficiency import total_of
 from lowwater.core.accounts.figures import Figures
+from lowwater.core.accounts.pauses import pauses_kept, total_kept
 from lowwater.core.stored import Account
 from lowwater.core.turns.state import SUMMARY_SHARE
 from lowwater.core.wording import counted
@@ -39,6 +40,7 @@ from lowwater.errors import BadInput, BadSetting
 from lowwater.gateway.clients import client_of, shell_command, started, upstream_in
 from lowwater.gateway.options import (
     ANTHROPIC,
+    IDLE_HOURS,
     OPENAI,
     OWN_TENANT,
     SHADOW_SOURCE,
@@ -100,6 +102,8 @@ def run(
         bool, typer.Option("--no-summaries", help="Make no calls for summaries.")
     ] = False,
     continue_by_summary: ContinueOption = False,
+    idle: IdleOption = "off",
+    idle_limit: IdleLimitOption = 1.0,
     shadow: ShadowOption = False,
     json: Annotated[bool, typer.Option("--json", help="The bill as JSON, on stderr.")] = False,
     settings: Resolved,
@@ -123,9 +127,12 @@ def run(
         project=project_at(Path.cwd()),
         capability=new_capability(),
         joins_by_summary=continue_by_summary,
+        idle=idle,
+        idle_dollars=idle_limit,
         marks=marks or ("client" if shadow else "auto"),
         recall=not no_recall,
         summaries="never" if no_summaries else "api-keys",
+        idle_consent="api-keys",
         shadow=shadow,
         summary_model=settings.settings.compression.summary_model or "",
     )
@@ -154,7 +161,13 @@ def announcement(options: GatewayOptions) -> str:
     else:
         summaries = "no calls for summaries"
     recall = "recall tools for the model (--no-recall)" if options.recall else "no recall tools"
-    return f"compacting when it pays: {summaries}; {recall}"
+    said = f"compacting when it pays: {summaries}; {recall}"
+    if options.idle == "off":
+        return said
+    return (
+        f"{said}; in pauses your API key is used ({options.idle}) while that is cheaper, at most ${options.idle_dollars:g} a "
+        f"session, until {IDLE_HOURS} hours after its last request or the client's end"
+    )
 
 
 def _run_client(command: list[str], options: GatewayOptions, store: Store) -> int:
@@ -230,6 +243,8 @@ def serve(
         ),
     ] = False,
     continue_by_summary: ContinueOption = False,
+    idle: IdleOption = "off",
+    idle_limit: IdleLimitOption = 1.0,
     shadow: ShadowOption = False,
     max_body: Annotated[int, typer.Option(min=1, metavar="MB", help="The largest request body.")] = 64,
     max_requests: Annotated[int, typer.Option(min=1, metavar="N", help="The most requests at once.")] = 512,
@@ -286,6 +301,9 @@ def serve(
     request must send one as x-lowwater-key; to listen on an address that
     other machines can reach, keys are required.
 
+    With --idle, the key of a client that sends x-lowwater-idle: on is held in
+    memory in its pauses, for at most four hours.
+
     With --shadow nothing is changed, and what it would have cost is computed for
     the configuration that lowwater run has. With --mcp, an MCP client starts it, and its model can search and read what
     was compacted: in sessions of one tenant and project only, by default those
@@ -325,6 +343,8 @@ def serve(
         trusts_tokens=trust_tokens,
         dashboard_token=os.environ.get(DASHBOARD_TOKEN, "").strip(),
         joins_by_summary=continue_by_summary,
+        idle=idle,
+        idle_dollars=idle_limit,
         most_bytes=max_body * 1024 * 1024,
         most_requests=max_requests,
         most_messages=max_messages,
@@ -385,6 +405,8 @@ class RequestLines(logging.Formatter):
             line = msgspec.json.decode(said, type=dict[str, Any])
         except msgspec.DecodeError:
             return said
+        if "idle" in line:
+            return f"{time.strftime('%H:%M:%S', time.localtime(record.created))}  pause over: {line['idle']}  {line.get('session', '')}"
         sent = f"{line.get('request_bytes', 0) / 1024:,.0f} KB"
         done = "compacted" if line.get("changed") else str(line.get("decision") or "passed on")
         words = [
@@ -499,6 +521,10 @@ def _print_lines(
     console.print(
         f"{calls} for {amount(cost)}; {_saved_sentence(cost, saved, sum(total.passes for total in totals))}"
     )
+    kept = total_kept(pauses_kept(account, load_registry()) for account in accounts)
+    if kept.pings:
+        each = None if kept.cost is None else kept.cost // kept.pings
+        console.print(f"kept warm {kept.pings} × {amount(each)}, saved {amount(kept.saved)}")
     if any(total.recall_offered for total in totals):
         console.print(f"recall {recall_sentence(totals)}")
     if off := _calls_without_thinking(accounts):
@@ -558,6 +584,8 @@ def _bill_json(
         bill |= {"would_have_cost": would, "would_have_saved": net, "estimated": _total_estimated(totals)}
     else:
         bill |= {"net": net, "recall": recall_json(totals)}
+        kept = total_kept(pauses_kept(account, load_registry()) for account in accounts)
+        bill |= {"kept_warm": {"calls": kept.pings, "cost": kept.cost, "saved": kept.saved}}
         bill |= {"thinking_off": _calls_without_thinking(accounts)}
     return {**bill, "sessions": lines}
 

@@ -44,6 +44,7 @@ from lowwater.gateway.credentials import (
 )
 from lowwater.gateway.dashboard.access import DashboardAccess
 from lowwater.gateway.dashboard.app import Dashboard
+from lowwater.gateway.idle import IdleKeeper, may_keep_warm
 from lowwater.gateway.observability import METRICS_TYPE, GatewayMetrics, LogLine, error_location, write_line
 from lowwater.gateway.open_sessions import OpenSessions
 from lowwater.gateway.options import OWN_TENANT, GatewayOptions
@@ -75,9 +76,9 @@ from lowwater.gateway.relay import (
 )
 from lowwater.gateway.tenants import tenant_of
 from lowwater.gateway.turns import GatewayTurn, GatewayTurns, RecordingQueue, RequestContext, UnrecordedAnswer
-from lowwater.gateway.upstream import Refused, Upstreams, forwarded, is_anthropic
+from lowwater.gateway.upstream import Headers, Refused, Upstreams, forwarded, is_anthropic
 from lowwater.protocols import Clock, Store
-from lowwater.session.dependencies import checked_while_counting
+from lowwater.session.dependencies import SystemClock, checked_while_counting
 
 T = TypeVar("T")
 
@@ -152,7 +153,14 @@ class _SentTurn(Struct, frozen=True, kw_only=True):
 class Gateway:
     """The ASGI application: serves any number of clients from one store, which has all of its lasting state."""
 
-    def __init__(self, options: GatewayOptions, store: Store, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        options: GatewayOptions,
+        store: Store,
+        *,
+        clock: Clock | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._options = options
         self._store = store
         self._metrics = GatewayMetrics()
@@ -160,6 +168,14 @@ class Gateway:
         self._sessions = OpenSessions(store, options, sinks=(self._metrics.sink,), clock=clock)
         self._turns = GatewayTurns(self._sessions, options)
         self._prefetch = IdlePrefetch(options)
+        self.idle = IdleKeeper(
+            options,
+            self._upstreams,
+            self._metrics,
+            self._in_thread,
+            clock=clock or SystemClock(),
+            monotonic=monotonic,
+        )
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="lowwater-gateway")
         self._secret = store.secret()
         self._under_way = 0
@@ -200,6 +216,7 @@ class Gateway:
         await self.dashboard.close()
         await self._recordings.close()
         await self._prefetch.close()
+        await self.idle.close()
         await self._upstreams.close()
         self._threads.shutdown(wait=True, cancel_futures=True)
 
@@ -355,6 +372,7 @@ class Gateway:
             client_pays=may_pay_for_summaries(http.headers, self._options),
             marking=self._options.marks if is_api_key(http.headers) else "client",
             is_untouched=is_to_be_untouched(http.headers),
+            keeps_warm=may_keep_warm(http.headers, self._options),
         )
         base_url = context.base_url
         line.model, line.tenant, line.streams = request.model, context.tenant[:8], request.streams
@@ -372,6 +390,8 @@ class Gateway:
             line.did, line.why = "passed-on", line.outcome
             await self._forward_without_turn(http, request, context, sender, line)
             return
+        if context.keeps_warm:
+            self.idle.end(turn)
         _describe_turn(line, turn, request, is_shadow=is_shadow)
         ask = partial(self._ask, http, request, base_url)
         sent = await self._send_turn(turn, ask, sender, line)
@@ -395,6 +415,9 @@ class Gateway:
                 await relay_answer(
                     sent.response, sender, format=request.format, record=record, before=sent.before
                 )
+            if context.keeps_warm and not turn.key_before_question:
+                headers = self._headers(http, request, turn.body, is_plain=True)
+                self.idle.begin(turn, http.target, headers, credential)
         finally:
             self._prefetch.end(prefetch)
 
@@ -500,12 +523,14 @@ class Gateway:
         The client's own body leaves in the very bytes it came in, still compressed if it was.
         """
         is_own = body is request.body
-        betas = () if is_own else betas_of_body(body)
-        headers = forwarded(
-            http.raw_headers, readable=True, betas=betas, is_plain=bool(http.coding) and not is_own
-        )
+        headers = self._headers(http, request, body, is_plain=bool(http.coding) and not is_own)
         sent = http.body if is_own else body
         return await self._upstreams.send(http.method, base_url, http.target, headers, sent)
+
+    def _headers(self, http: HttpRequest, request: ClientRequest, body: bytes, *, is_plain: bool) -> Headers:
+        """Return the client's headers to send a body with; `is_plain` if it is no longer compressed."""
+        betas = () if body is request.body else betas_of_body(body)
+        return forwarded(http.raw_headers, readable=True, betas=betas, is_plain=is_plain)
 
     async def _retry_smaller(
         self, status: int, error: bytes, turn: GatewayTurn, line: LogLine

@@ -1,8 +1,8 @@
 """Who writes summaries and on whose credential: the client's own while its request is open, or the operator's."""
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from types import MappingProxyType
@@ -48,9 +48,14 @@ _PATHS: MappingProxyType[Format, str] = MappingProxyType(
 )
 
 
+def is_agreed(said: str) -> bool:
+    """Return whether the value of a header agrees to what it names."""
+    return said.strip().lower() in _AGREED
+
+
 def is_to_be_untouched(headers: Mapping[str, str]) -> bool:
     """Return whether a client wants this one request sent as it is."""
-    return headers.get(UNTOUCHED, "").strip().lower() in _AGREED
+    return is_agreed(headers.get(UNTOUCHED, ""))
 
 
 def may_pay_for_summaries(headers: Mapping[str, str], options: GatewayOptions) -> bool:
@@ -59,7 +64,7 @@ def may_pay_for_summaries(headers: Mapping[str, str], options: GatewayOptions) -
     The operator agrees for all clients (`api-keys`), or each client for itself by a header (`asked`).
     """
     agreed = options.summaries == "api-keys" or (
-        options.summaries == "asked" and headers.get(CONSENT, "").strip().lower() in _AGREED
+        options.summaries == "asked" and is_agreed(headers.get(CONSENT, ""))
     )
     return agreed and is_api_key(headers)
 
@@ -80,6 +85,7 @@ class Credential(Struct, frozen=True, kw_only=True):
     """The URL and headers that a client's own requests are sent with."""
 
     format: Format
+    base_url: str
     url: str
     """Where requests of this format go."""
     headers: dict[str, str]
@@ -93,7 +99,17 @@ def credential_in(headers: Mapping[str, str], *, format: Format, base_url: str) 
     kept = {name: headers[name] for name in _CREDENTIAL_HEADERS if headers.get(name)}
     # The same rule as for the client's own requests: the base URL may have a version in it, or none.
     url = url_of(base_url, _PATHS[format], named_by_base=format != "anthropic")
-    return Credential(format=format, url=url, headers=kept)
+    return Credential(format=format, base_url=base_url, url=url, headers=kept)
+
+
+@contextmanager
+def lent(credential: Credential | None) -> Iterator[None]:
+    """Let summaries be written on a client's credential inside the block."""
+    token = _CREDENTIAL.set(credential)
+    try:
+        yield
+    finally:
+        _CREDENTIAL.reset(token)
 
 
 class BorrowedCredentials:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from lowwater.core.costs.idle import IdleMode
 from lowwater.errors import BadSetting
 from lowwater.settings import Settings
 
@@ -21,6 +22,8 @@ SHADOW_TENANT = "shadow:"
 """What the tenants of shadow sessions begin with in the store, so that no live gateway finds them by a client's list."""
 
 Marking = Literal["client", "auto"]
+IDLE_HOURS = 4
+"""How long after a client's last request something may be done in its pause."""
 SummaryConsent = Literal["never", "asked", "api-keys"]
 
 
@@ -45,6 +48,12 @@ class GatewayOptions(Struct, frozen=True, kw_only=True):
     """How long the end of an answer may wait for a summary on its client's credential; the first byte never waits."""
     summary_model: str = ""
     """The model that writes summaries on the operator's own credential; empty for none."""
+    idle: IdleMode = "off"
+    """What may be done in a client's pause before its cached prefix expires."""
+    idle_consent: Literal["asked", "api-keys"] = "asked"
+    """On whose credential: that of clients which send `x-lowwater-idle: on` (`asked`), or any API key (`api-keys`)."""
+    idle_dollars: float = 1.0
+    """The most that keeping one session warm may cost in this process."""
     shadow: bool = False
     """Whether requests and answers are left as they are, and it is only computed what Lowwater would have done."""
     require_key: bool = False

@@ -53,6 +53,7 @@ from lowwater.session.internals import internals
 from lowwater.session.request import PreparedRequest
 from lowwater.session.session import Session
 from lowwater.session.turn_input import TurnInput
+from lowwater.settings import CacheTtl
 
 _log = logging.getLogger("lowwater.gateway")
 
@@ -83,6 +84,9 @@ class RequestContext(Struct, frozen=True, kw_only=True):
     is_untouched: bool = False
     """Whether the client wants this one request sent as it is."""
 
+    keeps_warm: bool = False
+    """Whether its credential may be used in pauses."""
+
     def terms(self, client_request: ClientRequest) -> Terms:
         """Return the terms of a request's session."""
         return Terms(
@@ -90,8 +94,14 @@ class RequestContext(Struct, frozen=True, kw_only=True):
             model=client_request.model,
             base_url=self.base_url,
             client_pays=self.client_pays,
-            cache_ttl=client_request.marked_lifetime if self.marking == "client" else None,
+            cache_ttl=self._cache_ttl(client_request),
         )
+
+    def _cache_ttl(self, client_request: ClientRequest) -> CacheTtl | None:
+        if self.marking == "client":
+            return client_request.marked_lifetime
+        # Calls that keep a prefix warm while that pays cost less than the long lifetime (bench/README.md, "Pauses").
+        return "5m" if self.keeps_warm and client_request.format == "anthropic" else None
 
 
 class DecodedInput(TurnInput, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ import msgspec
 from yarl import URL
 
 from lowwater.gateway.options import GatewayOptions
-from lowwater.gateway.tenants import ACCESS, CONSENT, UNTOUCHED
+from lowwater.gateway.tenants import ACCESS, CONSENT, KEEP_WARM, UNTOUCHED
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -27,7 +27,8 @@ _HOP_BY_HOP = frozenset(
     }
 )
 _NOT_FORWARDED = frozenset(
-    {b"host", b"content-length", b"expect", ACCESS.encode(), CONSENT.encode(), UNTOUCHED.encode()}
+    {b"host", b"content-length", b"expect"}
+    | {name.encode() for name in (ACCESS, CONSENT, KEEP_WARM, UNTOUCHED)}
 )
 _BETAS = b"anthropic-beta"
 _LONGEST_HEADER = 256 * 1024

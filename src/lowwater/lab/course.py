@@ -5,6 +5,7 @@ from itertools import accumulate
 from math import log
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lowwater.core.costs.prices import INSTRUCTION
 from lowwater.core.mechanisms.reuse import YOUNG, chance_of_use
@@ -35,6 +36,8 @@ class CourseTurn(Struct, frozen=True, kw_only=True):
     """Seconds since the previous call."""
     chance: int = 0
     """Expected uses of the results after they are five calls old, in millionths."""
+    calls_tools: bool = False
+    """Whether its answer called tools, so that what comes next does not wait for the user."""
 
     @property
     def whole(self) -> int:
@@ -164,7 +167,7 @@ def course_of(
         calls |= {call.id: call for call in message.calls}
         if message.role == "assistant":
             gap = 0.0 if before is None else max(0.0, timed.at - before)
-            turns.append(_turn(new, output=tokens, gap=gap))
+            turns.append(_turn(new, output=tokens, gap=gap, calls_tools=bool(message.calls)))
             new, before = CourseTurn(text=tokens), timed.at
         else:
             new = _with(new, message, tokens, calls)
@@ -205,10 +208,8 @@ def uses_to_expect(tool: ToolClass, characters: int) -> int:
     return round(-log(max(1 - chance_of_use(tool, characters, YOUNG), 1e-6)) * SHARE)
 
 
-def _turn(new: CourseTurn, *, output: int, gap: float) -> CourseTurn:
-    return CourseTurn(
-        text=new.text, results=new.results, elided=new.elided, chance=new.chance, output=output, gap=gap
-    )
+def _turn(new: CourseTurn, *, output: int, gap: float, calls_tools: bool) -> CourseTurn:
+    return replace(new, output=output, gap=gap, calls_tools=calls_tools)
 
 
 def _with(new: CourseTurn, message: Message, tokens: int, calls: dict[str, ToolCall]) -> CourseTurn:

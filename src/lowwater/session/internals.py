@@ -45,8 +45,10 @@ from lowwater.session.turn_input import (
 from lowwater.session.turns import IdleWork, TurnRunner, WorkedOutTurn
 
 if TYPE_CHECKING:
+    from lowwater.core.costs.idle import IdleMode
     from lowwater.core.recall.recalled import Expansion
     from lowwater.core.recall.search import RecallRoom
+    from lowwater.core.turns.idle import PausePlan
     from lowwater.session.recall_tools import RecallTools
     from lowwater.session.session import Session
 
@@ -246,6 +248,11 @@ class SessionInternals:
         if title or source:
             self.shared.transact(described)
 
+    def set_budget(self, tokens: int) -> None:
+        """Let requests of this session have at most so many tokens; 0 lifts the limit."""
+        if self.shared.state.budget != tokens:
+            self.shared.change(lambda state: replace(state, budget=tokens))
+
     def split(self) -> str:
         """End the session under its name and continue in a child that has all of it; return the child's name.
 
@@ -279,6 +286,13 @@ class SessionInternals:
         self.recorder.record(
             response, others, lambda state, answer: record_side_call(state, answer, self.now()), appends=False
         )
+
+    def pause_plan(self, mode: "IdleMode", *, lasts: float) -> "PausePlan | None":
+        """Return what to do about the cached prefix before it expires; None if nothing is known of it, or no price."""
+        from lowwater.core.turns.idle import pause_plan  # noqa: PLC0415 - loaded when it is asked for
+
+        state = self.shared.state
+        return pause_plan(self._state_now(state), self._setup_now(state), mode=mode, lasts=lasts)
 
     def record_untouched(self, response: object, *, others: Sequence[Usage] = ()) -> None:
         """Append and bill the answer to a client's own request, which was sent as it was instead of the session's.

@@ -37,7 +37,9 @@ from lowwater.session.turns import Turn
 
 if TYPE_CHECKING:
     from lowwater.core.accounts.difference import Difference
+    from lowwater.core.costs.idle import IdleMode
     from lowwater.core.recall.recalled import Recalled
+    from lowwater.session.idle import Idle
     from lowwater.session.recall_tools import RecallTools
 
 
@@ -59,7 +61,7 @@ class Session:
         state = self._shared.state
         return (
             f"<Session {self.name!r}, {state.route.model!r}, {len(state.ledger.messages):,} messages, "
-            f"a prompt of {state.prompt:,} of {state.model.context_length:,} tokens, "
+            f"a prompt of {state.prompt:,} of {state.window:,} tokens, "
             f"{state.totals.compactions:,} compactions>"
         )
 
@@ -184,6 +186,16 @@ class Session:
     async def aprefetch_summary(self) -> bool:
         """Do what `prefetch_summary` does and leave the event loop free."""
         return await self._internals.idle.aprefetch_summary()
+
+    def idle(self, mode: "IdleMode" = "auto", *, kept_warm: object = None) -> "Idle":
+        """Return what to do if the user does not come back before the cached prefix expires, and when.
+
+        `kept_warm` is the answer to a call that kept it warm: it is billed, and not part of the conversation. Nothing is done here:
+        the caller waits, and asks again after each call.
+        """
+        from lowwater.session.idle import idle  # noqa: PLC0415 - loaded when it is asked for
+
+        return idle(self._internals, mode, kept_warm)
 
     def use(self, model: str, *, base_url: str | None = None) -> None:
         """Switch to another model: window, prices, cache rules and counts follow at once.
@@ -330,6 +342,7 @@ class Session:
     adiff = async_twin(diff)
     arecall = async_twin(recall)
     apins = async_twin(pins)
+    aidle = async_twin(idle)
     apin = async_twin(pin)
     aunpin = async_twin(unpin)
 

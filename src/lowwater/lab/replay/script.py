@@ -229,6 +229,7 @@ def _scaled(course: Course, scale: float) -> Course:
             output=round(turn.output * scale),
             gap=turn.gap,
             chance=turn.chance,
+            calls_tools=turn.calls_tools,
         )
         for turn in course.turns
     )
