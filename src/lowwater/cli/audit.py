@@ -50,7 +50,7 @@ from lowwater.core.wording import counted
 from lowwater.errors import BadInput
 from lowwater.lab.audit.damage import DAMAGE_MEANS, damage_says
 from lowwater.lab.audit.files import AuditCache, AuditedFile, audit_files
-from lowwater.lab.audit.findings import AuditedSession, AuditFigures, Cause, Native
+from lowwater.lab.audit.findings import AuditedSession, AuditFigures, Cause, Native, PauseCosts
 from lowwater.lab.audit.report import (
     AuditReport,
     Possible,
@@ -241,6 +241,8 @@ def report_page(report: AuditReport, *, by: GroupBy, width: int, interrupted: bo
     if any(missed.misses for missed in report.total.missed.values()):
         yield _title("tokens that a warm cache would have spared, and what they cost more than reading")
         yield _misses(report.total, width)
+    if report.pauses.pauses:
+        yield from _pauses(report.pauses, width)
     yield _title(_BY[by])
     yield from tool_table(report, width=width) if by == "tool" else breakdown(report, by=by, width=width)
     if by != "session" and report.total.figures.cost:
@@ -351,6 +353,33 @@ def _misses(total: ReportLine, width: int) -> Table:
             bar(missed.cost or 0, most, room, style=style),
         )
     return table
+
+
+def _pauses(pauses: PauseCosts, width: int) -> Iterator[Table | Text]:
+    yield _title("what pauses cost, and what each choice would have cost")
+    table = figures_table("", "", figures=("",), header=False)
+    costs = {
+        "nothing done": pauses.let_go,
+        "the long lifetime": pauses.longer,
+        "compacted before": pauses.compacted,
+        "kept warm": pauses.kept_warm,
+        "by the rule": pauses.by_rule,
+    }
+    most = max(1, *(cost for cost in costs.values() if cost))
+    for words, cost in costs.items():
+        if cost is not None:
+            style = "green" if words == "by the rule" else "cyan"
+            table.add_row(
+                words, bar(max(0, cost), most, max(10, width - 40), style=style), f"about {amount(cost)}"
+            )
+    yield table
+    yield Text(
+        f"{pauses.pauses:,} of {counted(pauses.calls, 'call')} came after the provider's default cache lifetime. Beyond calls that find their prompt cached: "
+        f"with the default lifetime, everything is written again; with the long one, every write costs more; a summary before the "
+        f"cache expires leaves little to write, and what it loses is not in the sum; {counted(pauses.pings, 'minimal call')} would have kept prompts warm "
+        "while that pays (`--idle keep-warm`); the rule (`--idle auto`) takes what it expects to cost least. As if nothing else had been compacted.",
+        style="bright_black",
+    )
 
 
 def _titled(session: AuditedSession) -> str:
@@ -615,6 +644,7 @@ def audit_json(report: AuditReport, *, since: float | None, interrupted: bool) -
         "compactions": report.compacted,
         "damage": report.damage,
         **({"repeated": report.repeated} if report.repeated else {}),
+        "pauses": report.pauses,
         "possible": report.possible,
         "not_estimated": report.not_estimated,
         "accuracy": report.accuracy,
@@ -637,7 +667,7 @@ def _session_json(session: AuditedSession) -> Json:
         **fields_of(
             session, "agent", "path", "project", "model", "parent", "relation", "started_at", "ended_at"
         ),
-        **fields_of(session, "peak_prompt", "foreseen", "saving", "not_estimated"),
+        **fields_of(session, "peak_prompt", "foreseen", "pauses", "saving", "not_estimated"),
         "broken_lines": session.broken,
         "compactions": [_compaction_json(native) for native in session.natives],
     }
