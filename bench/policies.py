@@ -93,9 +93,10 @@ def _recorded() -> Iterator[ReplayScript]:
             )
 
 
-def _generated() -> Iterator[ReplayScript]:
-    for kind in KINDS:
-        for seed in range(1, 1 + GENERATED):
+def generated_scripts(count: int = GENERATED * len(KINDS)) -> Iterator[ReplayScript]:
+    """Yield so many sessions of the generator, of each kind in turn."""
+    for seed in range(1, 1 + -(-count // len(KINDS))):
+        for kind in KINDS[: count - (seed - 1) * len(KINDS)]:
             made = generate_session(kind, seed=seed, turns=TURNS)
             raws = encode_messages(made.messages, "openai_chat")
             messages = (
@@ -113,7 +114,7 @@ def main() -> int:
         return 0
     keyless = "--keyless" in sys.argv
     model = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), MODEL)
-    chosen = list(_generated() if generated else _recorded())
+    chosen = list(generated_scripts() if generated else _recorded())
     totals = {policy.name: Sums() for policy in POLICIES}
     jobs = [
         Job(script=script, policy=policy, model=model, keyless=keyless)

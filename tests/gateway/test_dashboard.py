@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -18,6 +19,7 @@ from lowwater.gateway.options import GatewayOptions
 from lowwater.gateway.server import served
 from lowwater.protocols import Store
 from lowwater.stores.memory import MemoryStore
+from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing import demo_session
 from tests.gateway.conftest import Starting, eventually
 
@@ -281,6 +283,60 @@ def test_the_page_may_load_nothing_but_its_own_files(owner: Opened) -> None:
         assert "frame-ancestors 'none'" in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["cache-control"] == "no-store"
+
+
+ODD_VALUES = (
+    '"\\ud800"',
+    '"a\\u0000b"',
+    "1e400",
+    "null",
+    "[]",
+    '{"a": 1}',
+    '"lw:999999999999999"',
+    '"lw:0"',
+    "-1",
+    '"("',
+    '"%00"',
+)
+ODD_WORDS = (
+    "%ED%B2%80",
+    "%00",
+    "-1",
+    "%C2%B2",
+    "%D9%A3",
+    "999999999",
+    "%22",
+    "NEAR(a%20b)",
+    "a*",
+    "((",
+    "AND%20OR",
+    "-" * 2_000,
+    "a+" * 900,
+)
+
+
+def test_whatever_is_sent_is_answered_with_a_sentence(tmp_path: Path) -> None:
+    kept = SqliteStore(tmp_path / "odd.db")
+    worked_session(kept, "work", turns=6)
+    with served(DashboardServer(opened(kept))) as url, httpx2.Client(timeout=30) as client:
+        page = Opened(url=url, store=kept, client=client)
+        assert page.post("login", token=TOKEN).status_code == 200
+        headers = {"content-type": "application/json", **page.key}
+        for path in ("undo", "pin", "unpin", "compact", "delete", "restore", "unlock", "login"):
+            bodies = [
+                f'{{"name": "work", "{key}": {value}}}'.encode()
+                for key in ("text", "to", "name", "focus", "token", "key", "confirmed")
+                for value in ODD_VALUES
+            ]
+            for body in (*bodies, b"", b"[]", b"[" * 20_000, b"\xff\xfe", b'{"name": "work", "name": 1}'):
+                answer = client.post(f"{url}/dashboard/api/{path}", content=body, headers=headers)
+                assert answer.status_code < 500, (path, body[:80], answer.text)
+        for path in ("sessions", "session", "filling", "compaction", "message", "pins", "search", "export"):
+            for key in ("name", "number", "words", "first"):
+                for word in ODD_WORDS:
+                    answer = client.get(f"{url}/dashboard/api/{path}?name=work&{key}={word}")
+                    assert answer.status_code < 500, (path, key, word, answer.text)
+    kept.close()
 
 
 # Who sees contents

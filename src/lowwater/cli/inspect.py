@@ -96,6 +96,7 @@ def inspect(
         tokenizer = counter_for(model or conversation.model)
         filled = fill_of(conversation, tokenizer)
         said = _filled_json(conversation, filled, known, tokenizer)
+        asked = model or conversation.model or "an unknown model"
         start = start_of(conversation, tokenizer)
         said |= {"before_first_message": start}
         begun = draw_preamble(
@@ -104,7 +105,7 @@ def inspect(
             cost=lambda tokens: cost_of(Usage(cache_read=tokens), known),
             of="at each call that reads them from the cache",
         )
-        page = chain(_filled_page(conversation, filled, known), begun)
+        page = chain(_filled_page(filled, known, asked), begun)
         notes = [*known.assumptions, *opened.notes()]
     if json:
         print_json(said | opened.as_json())
@@ -135,11 +136,11 @@ def fill_of(conversation: Conversation, tokenizer: Tokenizer) -> Contents:
     )
 
 
-def _filled_page(conversation: Conversation, filled: Contents, model: Model) -> Iterator[RenderableType]:
+def _filled_page(filled: Contents, model: Model, asked: str) -> Iterator[RenderableType]:
     share = filled.tokens / model.context_length
     yield Text(
-        f"{filled.tokens:,} tokens in {filled.messages:,} messages, {filled.turns:,} turns"
-        f" · {share:.0%} of the {model.context_length:,} of {conversation.model or model.name}",
+        f"{counted(filled.tokens, 'token')} in {counted(filled.messages, 'message')}, {counted(filled.turns, 'turn')}"
+        f" · {share:.0%} of the {model.context_length:,} of {asked}",
         style="bold",
     )
     yield from draw_contents(filled, model.context_length, page_width(_WIDTH))
@@ -165,9 +166,9 @@ def draw_contents(contents: Contents, context: int, width: int) -> Iterator[Tabl
     yield _legend(contents, context)
     if contents.by_tool:
         yield Text("\nby tool", style="bold")
-        yield _shares(contents.by_tool[:10], contents.tokens, "results", width)
+        yield _shares(contents.by_tool[:10], contents.tokens, "result", width)
     yield Text("\nby age", style="bold")
-    yield _shares(contents.by_age, contents.tokens, "messages", width)
+    yield _shares(contents.by_age, contents.tokens, "message", width)
     yield Text("\nlargest", style="bold")
     table = _table()
     for piece in contents.largest:
@@ -242,16 +243,13 @@ def _legend(contents: Contents, context: int) -> Table:
     return table
 
 
-def _shares(shares: Sequence[ContentShare], whole: int, of: str, width: int) -> Table:
+def _shares(shares: Sequence[ContentShare], whole: int, unit: str, width: int) -> Table:
     table = _table()
     widest = max((share.tokens for share in shares), default=1) or 1
     room = max(8, width - 62)
     for share in shares:
         bar = "▇" * round(room * share.tokens / widest)
-        said = Text(
-            f"{share.count:,} {of if share.count != 1 else of.removesuffix('s')}",
-            style="bright_black",
-        )
+        said = Text(counted(share.count, unit), style="bright_black")
         table.add_row(share.label, f"{share.tokens:,}", f"{share.tokens / max(whole, 1):.0%}", said, bar)
     return table
 

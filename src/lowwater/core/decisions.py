@@ -53,6 +53,8 @@ ReasonCode = Literal[
     "by-hand",
     "wall",
     "wall-into-tail",
+    "wall-to-last",
+    "ceiling-to-last",
     "ceiling-into-tail",
     "byte-limit",
     "cliff",
@@ -139,6 +141,9 @@ class Candidates(Struct, frozen=True, kw_only=True):
     unchanged_cost: int
     """The cost of the next call with the prompt unchanged."""
     plans: tuple[PricedPlan, ...] = ()
+    lasting: PricedPlan | None = None
+    """Where a size forces a compaction, the plan that costs least per call until the next one is forced; None elsewhere, or if no
+    plan leaves room for several turns."""
     most_rent: int | None = None
     """An upper bound on the rent paid for any plan; None if unknown."""
     least_price: int | None = None

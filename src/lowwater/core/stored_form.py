@@ -64,14 +64,16 @@ _FIELDS: Mapping[str, str] = {
     "about": "title source parent ended_at ended_because",
     # the state of a session between two calls
     "state": "form format assumed=assumed_format past standing=summarizer_backoff totals"
-    " reported=reported_prompt windows=caller_windows taught=learned_windows doubted=doubted_prompt"
+    " reported=reported_prompt windows=caller_windows taught=learned_windows budget doubted=doubted_prompt"
     " sent=sent_tokens growth growths=growth_turns grown=recent_growth warned decision"
     " last=last_compaction parked=prefetched_summary policy max_tokens belief misjudged=belief_error"
     " meter ahead=uncharged_summary_cost ahead_prompts=unreported_summary_prompts"
+    " ahead_rejected=unreported_rejections"
     " bought=compaction_surcharge kept_out=removed_tokens held_until=paused_until"
     " rest=recheck_backoff outside=newest_outside_tail called_at gaps parameters offers_recall"
     " noted=has_system_note binds_thinking thinking_off pins instructions_read"
-    " unbound=thinking_unbound_above route calibration",
+    " experience unbound=thinking_unbound_above route calibration",
+    "experience": "expected observed before upto",
     "pin": "text number source status survives",
     "past": "compactions turns_since fruitless floor fruitless_at undelivered failed_at failures",
     "standing": "first low since no_block_since",

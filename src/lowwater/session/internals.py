@@ -248,6 +248,11 @@ class SessionInternals:
         if title or source:
             self.shared.transact(described)
 
+    def set_budget(self, tokens: int) -> None:
+        """Let requests of this session have at most so many tokens; 0 lifts the limit."""
+        if self.shared.state.budget != tokens:
+            self.shared.change(lambda state: replace(state, budget=tokens))
+
     def split(self) -> str:
         """End the session under its name and continue in a child that has all of it; return the child's name.
 

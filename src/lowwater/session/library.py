@@ -15,7 +15,13 @@ from lowwater.errors import BadInput, BadSetting
 from lowwater.observe.sinks import ConsoleSink, LogSink, SessionLogSink
 from lowwater.protocols import Clock, MemoryHook, Sink, Store
 from lowwater.session.async_twins import async_twin
-from lowwater.session.dependencies import CheckedTokenizer, Dependencies, SystemClock, Windows
+from lowwater.session.dependencies import (
+    CheckedTokenizer,
+    Dependencies,
+    SharedExperience,
+    SystemClock,
+    Windows,
+)
 from lowwater.session.factories import (
     Writer,
     compacts,
@@ -44,6 +50,8 @@ from lowwater.settings.coercion import shown
 
 SOURCE = "LOWWATER_SOURCE"
 """The environment variable with the source of new sessions, for programs that give none."""
+LEAST_BUDGET = 1_000
+"""The smallest budget of a session, in tokens: below it there is no room for an exchange and its instructions."""
 
 
 class Lowwater:
@@ -124,6 +132,7 @@ class Lowwater:
             deadline=deadline,
             registry=registry,
             windows=Windows(),
+            experience=SharedExperience(),
         )
         for route in routes:
             self._dependencies.doubt(route.model, base_url=route.base_url)
@@ -133,16 +142,27 @@ class Lowwater:
         self._lock = threading.Lock()
 
     def session(
-        self, name: str | None = None, *, title: str = "", source: str = "", as_left: bool = False
+        self,
+        name: str | None = None,
+        *,
+        title: str = "",
+        source: str = "",
+        budget: int | None = None,
+        as_left: bool = False,
     ) -> Session:
         """Return the session with this name from the store, or a new one; without a name, a new one named after the time.
 
         A stored session continues with this object's model, and in its child if it was split; with `as_left` it stays
-        exactly as it was left. A new session without a `source` takes it from LOWWATER_SOURCE.
+        exactly as it was left. With a `budget`, its requests have at most so many tokens, as if its model's window were that
+        small: for an agent's helper, say. It is stored with the session, and holds for no other; 0 lifts it. A new session without a `source` takes it from LOWWATER_SOURCE.
         """
         name = new_name(self._dependencies.clock.now()) if name is None else name
         if not isinstance(name, str) or not name.strip():
             raise BadInput("a session needs a name, or none at all to be given one")
+        if budget is not None and (not isinstance(budget, int) or 0 != budget < LEAST_BUDGET):
+            raise BadInput(
+                f"a session's budget is a number of tokens, at least {LEAST_BUDGET:,}, or 0 to lift it"
+            )
         with self._lock:
             session = self._sessions.get(name)
             if session is None:
@@ -157,6 +177,8 @@ class Lowwater:
                 source = os.environ.get(SOURCE, "").strip()
             if title or source:
                 internals(session).describe(title=title, source=source)
+            if budget is not None:
+                internals(session).set_budget(budget)
             return session
 
     def release(self, name: str) -> None:

@@ -61,7 +61,7 @@ class Session:
         state = self._shared.state
         return (
             f"<Session {self.name!r}, {state.route.model!r}, {len(state.ledger.messages):,} messages, "
-            f"a prompt of {state.prompt:,} of {state.model.context_length:,} tokens, "
+            f"a prompt of {state.prompt:,} of {state.window:,} tokens, "
             f"{state.totals.compactions:,} compactions>"
         )
 

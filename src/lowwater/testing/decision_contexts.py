@@ -84,6 +84,7 @@ def candidates(
     least_price: int | None = None,
     is_from_earlier_turn: bool = False,
     paused_calls: int = 0,
+    lasting: PricedPlan | None = None,
 ) -> Candidates:
     """Return candidates with these plans."""
     return Candidates(
@@ -96,6 +97,7 @@ def candidates(
         least_price=least_price,
         is_from_earlier_turn=is_from_earlier_turn,
         paused_calls=paused_calls,
+        lasting=lasting,
     )
 
 

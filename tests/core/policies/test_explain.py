@@ -64,6 +64,16 @@ CASES: list[tuple[str, str, DecisionContext]] = [
     ("by-hand", "runway", example_context(70_000, SUMMARY, forced=True)),
     ("wall", "runway", example_context(112_000, SUMMARY)),
     ("wall-into-tail", "runway", example_context(170_000, SUMMARY, ALL)),
+    (
+        "wall-to-last",
+        "rent-or-buy",
+        example_context(112_000, candidates=candidates(lasting=priced_plan(ELIDE))),
+    ),
+    (
+        "ceiling-to-last",
+        "rent-or-buy",
+        example_context(70_000, candidates=candidates(lasting=priced_plan(ELIDE))),
+    ),
     ("ceiling-into-tail", "runway", example_context(70_000, offer("summarize", 4_000), ALL)),
     (
         "byte-limit",

@@ -166,7 +166,7 @@ def test_the_users_ceiling_forces_a_compaction_before_the_rent_is_paid() -> None
     settings = Settings(compression=CompressionSettings(max_view_tokens=30_000))
     billed = played(coding(60), settings=settings)
     assert billed.session.status().threshold == 30_000
-    forced = [event for event in billed.compactions if event.because.facts.get("trigger") == 30_001]
+    forced = [event for event in billed.compactions if event.because.code == "ceiling-to-last"]
     assert forced
     assert billed.session.status().prompt < played(coding(60)).session.status().prompt
 

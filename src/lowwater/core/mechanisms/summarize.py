@@ -37,11 +37,20 @@ def propose(request: ProposalRequest, zones: Zones) -> Proposal | None:
 
 def propose_everything(request: ProposalRequest, zones: Zones) -> Proposal | None:
     """Propose to summarise all but the newest exchange and, if it is not too large, the head."""
-    zones = smallest_tail(request.items, zones)
-    head = sum(item.tokens for item in request.items[: zones.head])
-    if head > 2 * request.longest_result:
-        zones = smallest_head(request.items, zones)
+    zones = with_small_head(request, smallest_tail(request.items, zones))
     return _propose(EVERYTHING, request, zones, most=request.counted(request.limits.summary))
+
+
+def propose_wider(request: ProposalRequest, zones: Zones) -> Proposal | None:
+    """Propose to summarise what lies between a head and tail that are smaller than usual, by a summary of the expected length."""
+    most = usual(request.items[zones.head : zones.tail], most=request.counted(request.limits.summary))
+    return _propose(EVERYTHING, request, zones, most=most)
+
+
+def with_small_head(request: ProposalRequest, zones: Zones) -> Zones:
+    """Return the zones with a head that is no larger than it has to be, if it is a large one."""
+    head = sum(item.tokens for item in request.items[: zones.head])
+    return smallest_head(request.items, zones) if head > 2 * request.longest_result else zones
 
 
 def propose_priced(request: ProposalRequest) -> list[Proposal]:

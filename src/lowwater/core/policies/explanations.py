@@ -20,6 +20,10 @@ from lowwater.core.wording import money
 
 _DUE = "The prompt of {prompt} tokens has reached the {limit} of {trigger}"
 _WALL = "The prompt of {prompt} tokens has reached the wall of {wall}"
+_TO_LAST = (
+    "Of the ways to do that, this one costs least over the calls until it has to be done again: it should leave {expected}, "
+    "which lasts for some {calls} calls."
+)
 _LEAF = "{raw} tokens before the protected newest messages were never summarised"
 _COOLING = "The summarizer failed (failures in a row: {failures}) and is left alone for another {seconds} s"
 SENTENCES: dict[ReasonCode, str] = {
@@ -73,6 +77,8 @@ SENTENCES: dict[ReasonCode, str] = {
     "ceiling-into-tail": "The prompt of {prompt} tokens is above the ceiling of {ceiling} (max_view_tokens). Compacting its older "
     "messages would leave {middle}, too much for several turns of growth, so its protected start and end shrink too, until at most "
     "{enough} are left; all steps together should leave {expected}.",
+    "wall-to-last": f"{_WALL} and must be made to fit. {_TO_LAST}",
+    "ceiling-to-last": f"The prompt of {{prompt}} tokens is above the ceiling of {{ceiling}} (max_view_tokens). {_TO_LAST}",
     "byte-limit": "The request of {bytes} bytes is larger than the {limit} that the provider takes, so it must be made "
     "smaller whatever its tokens.",
     "cliff": "The prompt of {prompt} tokens has reached {cliff}, from where on the whole request is billed at higher "

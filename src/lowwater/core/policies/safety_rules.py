@@ -9,7 +9,17 @@ from math import ceil, isfinite
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lowwater.core.decisions import Compact, Decision, DecisionContext, Fact, Keep, Past, ReasonCode, because
+from lowwater.core.decisions import (
+    Compact,
+    Decision,
+    DecisionContext,
+    Fact,
+    Keep,
+    Past,
+    PricedPlan,
+    ReasonCode,
+    because,
+)
 from lowwater.core.limits import TURNS_BETWEEN
 from lowwater.core.policies.at_threshold import (
     Trigger,
@@ -141,10 +151,31 @@ def at_the_wall(now: DecisionContext) -> Decision | None:
     """Force a compaction if the prompt does not fit; cool-down and earlier failures are ignored."""
     if now.prompt <= replace(now.limits, ceiling=None).most:
         return None
+    if (bought := _lasting(now)) is not None:
+        return _bought(now, bought, "wall-to-last", wall=now.limits.wall)
     plan = fitting_plan(now)
     if not plan:
         return Keep(because=because("does-not-fit", prompt=now.prompt, wall=now.limits.wall))
     return _into_tail(now, plan) if reaches_tail(now, plan) else _in_the_middle(now, plan)
+
+
+def _lasting(now: DecisionContext) -> PricedPlan | None:
+    """Return the plan that costs least per call until the next is forced, unless the last compaction fell short of its plan."""
+    if now.forced or now.past.fruitless > 0 or now.candidates is None:
+        return None
+    return now.candidates.lasting
+
+
+def _bought(now: DecisionContext, bought: PricedPlan, code: ReasonCode, **limit: int) -> Compact:
+    """Return the decision to carry out a whole plan, and to squeeze what is left should it fall short."""
+    limits, expected = now.limits, now.prompt - bought.removes
+    calls = max(1, (limits.most - expected) // max(1, limits.growth))
+    return Compact(
+        proposals=(*bought.plan, *last_resort(now)),
+        because=because(code, prompt=now.prompt, **limit, expected=expected, calls=calls),
+        below=limits.threshold,
+        fit=limits.roomy,
+    )
 
 
 def _in_the_middle(now: DecisionContext, plan: Plan) -> Compact:
@@ -245,7 +276,8 @@ def over_byte_limit(now: DecisionContext) -> Decision | None:
     limit = now.limits.max_bytes
     if limit is None or not now.is_too_large:
         return None
-    plan = useful(now, "images") or middle_edits(now) or fitting_plan(now)
+    bought = _lasting(now)
+    plan = useful(now, "images") or (bought.plan if bought else middle_edits(now)) or fitting_plan(now)
     if plan and not any(offer.mechanism == "images" for offer in plan):
         freed = _BYTES_PER_TOKEN * (now.prompt - expected_after(now, plan))
         plan = plan if now.bytes - freed <= limit else ()
@@ -268,6 +300,8 @@ def above_ceiling(now: DecisionContext, settings: Settings) -> Decision | None:
     now = replace(now, limits=replace(now.limits, ceiling=ceiling))
     if now.prompt <= now.limits.most:
         return None
+    if (bought := _lasting(now)) is not None:
+        return replace(_bought(now, bought, "ceiling-to-last", ceiling=ceiling), below=ceiling + 1)
     plan = () if _ceiling_pauses(now, ceiling) else fitting_plan(now)
     return (
         _ceiling_in_the_middle(now, ceiling) or _ceiling_into_tail(now, ceiling)

@@ -1,6 +1,7 @@
 """What the mechanisms propose, and the plans that a policy can buy: each with its price, the rent paid and what it would save per call."""
 
 from collections.abc import Mapping, Sequence
+from math import log
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,6 +33,10 @@ def with_proposals(inputs: DecisionInputs) -> DecisionInputs:
         offers = tuple(offer for offer in offers if reach_of(offer.mechanism) == "middle")
     ready = inputs.prefetched_summary.offer(inputs.request.items) if inputs.prefetched_summary else None
     candidates = _priced_candidates(inputs, offers, ready) if inputs.pricing else None
+    if candidates is not None and not now.fits:
+        from lowwater.core.turns.lasting import lasting_plan  # noqa: PLC0415 - loaded where a size forces a compaction
+
+        candidates = replace(candidates, lasting=lasting_plan(inputs))
     if ready is not None and suffices(inputs, ready):
         offers = tuple(ready if offer.mechanism == summarize.NAME else offer for offer in offers)
     return with_offers(inputs, offers, candidates)
@@ -97,26 +102,54 @@ def candidate_plans(
 
     `lost` has the share of later uses that is lost by each mechanism of the edits, by name.
     """
-    chances = chances_of_use(pricing.items)
-    pieces = sorted(
-        _pieces(edits, pricing, chances, lost=lost), key=lambda piece: piece.target.item, reverse=True
-    )
-    starts = pricing.starts()
-    with_summary = [
-        _with_summary(offer, edits, pieces, pricing, starts, chances=chances) for offer in summaries
-    ]
+    pieces = _pieces(edits, pricing, lost=lost)
+    cuts = _cuts(pieces, pricing)
     found = (
-        _best_edits(edits, pieces, pricing, starts),
-        best_summary([plan for plan in with_summary if plan is not None]),
+        _with_steps(max(cuts, key=lambda cut: cut[1].rank), edits, pieces, pricing) if cuts else None,
+        best_summary(_with_summaries(summaries, edits, pieces, pricing)),
     )
     least = pricing.prompt // _LEAST_PART
     return [plan for plan in found if plan is not None and plan.removes > least]
 
 
-def _pieces(
-    edits: Sequence[Proposal], pricing: PricingContext, chances: Sequence[float], *, lost: Mapping[str, float]
-) -> list[_Piece]:
-    """Return the parts that are worth replacing if everything behind them has to be written again anyway."""
+def plans_with_edits(
+    edits: Sequence[Proposal], pricing: PricingContext, *, lost: Mapping[str, float]
+) -> list[PricedPlan]:
+    """Return the plans that make all edits from some item on, one for each such item."""
+    pieces = _pieces(edits, pricing, lost=lost)
+    return [_with_steps(cut, edits, pieces, pricing) for cut in _cuts(pieces, pricing)]
+
+
+def plans_with_summary(
+    edits: Sequence[Proposal],
+    summaries: Sequence[Proposal],
+    pricing: PricingContext,
+    *,
+    lost: Mapping[str, float],
+) -> list[PricedPlan]:
+    """Return the plans that summarise a span, with all edits behind it."""
+    return _with_summaries(summaries, edits, _pieces(edits, pricing, lost=lost), pricing)
+
+
+def _with_summaries(
+    summaries: Sequence[Proposal],
+    edits: Sequence[Proposal],
+    pieces: Sequence[_Piece],
+    pricing: PricingContext,
+) -> list[PricedPlan]:
+    starts, chances = pricing.starts(), _chances(pricing)
+    found = [_with_summary(offer, edits, pieces, pricing, starts, chances=chances) for offer in summaries]
+    return [plan for plan in found if plan is not None]
+
+
+def _chances(pricing: PricingContext) -> list[float]:
+    """Return for each item the chance of a later use, by what the session has shown of such uses."""
+    return chances_of_use(pricing.items, log(pricing.experience.factor))
+
+
+def _pieces(edits: Sequence[Proposal], pricing: PricingContext, *, lost: Mapping[str, float]) -> list[_Piece]:
+    """Return the parts that are worth replacing if everything behind them has to be written again anyway, the last first."""
+    chances = _chances(pricing)
     pieces: list[_Piece] = []
     for at, edit in enumerate(edits):
         whole = sum(target.tokens for target in edit.targets)
@@ -133,14 +166,12 @@ def _pieces(
             written = removes * pricing.write_price // 1_000
             if piece.rework <= written + piece.rent:
                 pieces.append(piece)
-    return pieces
+    return sorted(pieces, key=lambda piece: piece.target.item, reverse=True)
 
 
-def _best_edits(
-    edits: Sequence[Proposal], pieces: Sequence[_Piece], pricing: PricingContext, starts: Sequence[int]
-) -> PricedPlan | None:
-    """Return the best plan that makes all edits from some item on; `pieces` are sorted with the last first."""
-    step = max(1, sum(piece.removes for piece in pieces) // _MAX_CUTS)
+def _cuts(pieces: Sequence[_Piece], pricing: PricingContext) -> list[tuple[int, PricedPlan]]:
+    """Return the prices of making all edits from some item on, without their steps, and how many of `pieces` each takes."""
+    step, starts = max(1, sum(piece.removes for piece in pieces) // _MAX_CUTS), pricing.starts()
     sums, next_cut, cuts = _Sums(), step, list[tuple[int, PricedPlan]]()
     for at, piece in enumerate(pieces):
         sums.add(piece)
@@ -149,10 +180,14 @@ def _best_edits(
             continue
         next_cut = sums.removes + step
         cuts.append((at + 1, _priced(sums, starts, piece.target.item, pricing)))
-    if not cuts:
-        return None
-    taken, best = max(cuts, key=lambda cut: cut[1].rank)
-    return replace(best, plan=_plan(edits, pieces[:taken], pricing))
+    return cuts
+
+
+def _with_steps(
+    cut: tuple[int, PricedPlan], edits: Sequence[Proposal], pieces: Sequence[_Piece], pricing: PricingContext
+) -> PricedPlan:
+    taken, priced = cut
+    return replace(priced, plan=_plan(edits, pieces[:taken], pricing))
 
 
 def _with_summary(

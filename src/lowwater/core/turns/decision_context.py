@@ -164,6 +164,7 @@ def limits_for(state: State, setup: Setup) -> Limits:
         max_tokens=state.max_tokens,
         auto_threshold=_auto_threshold(state, setup, context) if compression.threshold == "auto" else None,
         floor=preset.threshold_floor,
+        budget=state.budget,
     )
     cliffs = state.model.cliffs
     limits = replace(limits, cliff=cliffs[0].starts_at if cliffs else None, max_bytes=state.model.max_bytes)

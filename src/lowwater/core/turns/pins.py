@@ -352,7 +352,7 @@ def _pinned_files(state: State, items: Sequence[Item], setup: Setup) -> Summary 
         state.ledger,
         items,
         setup.preset.pinned,
-        tokens=state.model.context_length // _FILES_SHARE,
+        tokens=state.window // _FILES_SHARE,
         size=setup.size,
         count=setup.tokenizer.count,
         redact=setup.settings.privacy.redact,
@@ -399,7 +399,7 @@ def _for_block(known: Iterable[Pin], items: Sequence[Item], state: State, setup:
     wanted = {pin.number for pin in in_force if pin.number}
     shown = {item.number: item for item in items if not isinstance(item, Summary) and item.number in wanted}
     needed = [pin for pin in in_force if not _shows(shown.get(pin.number), pin)]
-    tokens = min(_MOST_TOKENS, state.model.context_length // _SHARE)
+    tokens = min(_MOST_TOKENS, state.window // _SHARE)
     return choose_pins(needed, tokens=tokens, count=setup.tokenizer.count)
 
 

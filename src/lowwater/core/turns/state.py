@@ -22,6 +22,7 @@ from lowwater.core.decisions import Candidates, Decision, Past
 from lowwater.core.events import Compaction, Event, Rejected
 from lowwater.core.ledger import Ledger
 from lowwater.core.mechanisms.mechanism import EditContext, Mechanism, ProposalRequest, survey
+from lowwater.core.mechanisms.reuse import Experience
 from lowwater.core.messages import Format, Message, Span
 from lowwater.core.models.model import FallbackChain, Model
 from lowwater.core.policies.policy import Policy, preset_under
@@ -353,6 +354,8 @@ class State(Struct, frozen=True, kw_only=True, dict=True):
     """Context lengths that a caller set for this session, by provider, URL and model."""
     learned_windows: tuple[tuple[str, int], ...] = ()
     """Context lengths learned from providers' errors in this session, by provider, URL and model."""
+    budget: int = 0
+    """The most tokens that a request of this session may have, whatever its model's window; 0 if only that counts."""
     doubted_prompt: int = 0
     """The size of the last prompt as its provider reported it, if that was not believed; 0 if it was."""
     sent_tokens: int = 0
@@ -383,6 +386,8 @@ class State(Struct, frozen=True, kw_only=True, dict=True):
     """Nano-dollars for summaries that are not in any compaction's bill yet: prefetched or useless ones; None if not known."""
     unreported_summary_prompts: int = 0
     """Tokens of the prompts that asked for prefetched summaries, which no event has reported yet."""
+    unreported_rejections: tuple[Rejected, ...] = ()
+    """Prefetched summaries that were not accepted as written, which no event has reported yet."""
     compaction_surcharge: int | None = 0
     """Nano-dollars by which compactions since the last answer make the next call more expensive; None if not known."""
     removed_tokens: int = 0
@@ -414,6 +419,8 @@ class State(Struct, frozen=True, kw_only=True, dict=True):
     """The user's standing instructions, in the order in which they were said; some may be of messages that are discarded."""
     instructions_read: int = 0
     """The number of the newest message that was searched for standing instructions."""
+    experience: Experience = Experience()
+    """The uses of removed results up to the newest compaction, for the reuse model."""
     thinking_unbound_above: int | None = None
     """Thinking in messages above this number was bound to a prefix that is gone; None if there is none."""
 
@@ -421,6 +428,11 @@ class State(Struct, frozen=True, kw_only=True, dict=True):
     def counted(self) -> int:
         """The size of the view and its preamble in counted tokens."""
         return self.ledger.view.total_tokens
+
+    @property
+    def window(self) -> int:
+        """The model's context length, or the session's budget if that is smaller: what shares of the window are taken of."""
+        return min(self.model.context_length, self.budget or self.model.context_length)
 
     @cached_property
     def scale(self) -> float:
