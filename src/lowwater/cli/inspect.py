@@ -27,6 +27,7 @@ from lowwater.core.models.model import Model
 from lowwater.core.policies.explanations import reason_sentence
 from lowwater.core.policies.registry import POLICIES
 from lowwater.core.tokens.counting import count_parts, count_preamble
+from lowwater.core.wording import counted
 from lowwater.protocols import Tokenizer
 from lowwater.session.factories import counter_for
 from lowwater.session.internals import internals
@@ -88,7 +89,8 @@ def inspect(
         tokenizer = counter_for(model or conversation.model)
         filled = fill_of(conversation, tokenizer)
         said = _filled_json(conversation, filled, known, tokenizer)
-        page, notes = _filled_page(conversation, filled, known), [*known.assumptions, *opened.notes()]
+        asked = model or conversation.model or "an unknown model"
+        page, notes = _filled_page(filled, known, asked), [*known.assumptions, *opened.notes()]
     if json:
         print_json(said | opened.as_json())
         return
@@ -108,11 +110,11 @@ def fill_of(conversation: Conversation, tokenizer: Tokenizer) -> Contents:
     )
 
 
-def _filled_page(conversation: Conversation, filled: Contents, model: Model) -> Iterator[RenderableType]:
+def _filled_page(filled: Contents, model: Model, asked: str) -> Iterator[RenderableType]:
     share = filled.tokens / model.context_length
     yield Text(
-        f"{filled.tokens:,} tokens in {filled.messages:,} messages, {filled.turns:,} turns"
-        f" · {share:.0%} of the {model.context_length:,} of {conversation.model or model.name}",
+        f"{counted(filled.tokens, 'token')} in {counted(filled.messages, 'message')}, {counted(filled.turns, 'turn')}"
+        f" · {share:.0%} of the {model.context_length:,} of {asked}",
         style="bold",
     )
     yield from draw_contents(filled, model.context_length, page_width(_WIDTH))
@@ -138,9 +140,9 @@ def draw_contents(contents: Contents, context: int, width: int) -> Iterator[Tabl
     yield _legend(contents, context)
     if contents.by_tool:
         yield Text("\nby tool", style="bold")
-        yield _shares(contents.by_tool[:10], contents.tokens, "results", width)
+        yield _shares(contents.by_tool[:10], contents.tokens, "result", width)
     yield Text("\nby age", style="bold")
-    yield _shares(contents.by_age, contents.tokens, "messages", width)
+    yield _shares(contents.by_age, contents.tokens, "message", width)
     yield Text("\nlargest", style="bold")
     table = _table()
     for piece in contents.largest:
@@ -180,16 +182,13 @@ def _legend(contents: Contents, context: int) -> Table:
     return table
 
 
-def _shares(shares: Sequence[ContentShare], whole: int, counted: str, width: int) -> Table:
+def _shares(shares: Sequence[ContentShare], whole: int, unit: str, width: int) -> Table:
     table = _table()
     widest = max((share.tokens for share in shares), default=1) or 1
     room = max(8, width - 62)
     for share in shares:
         bar = "▇" * round(room * share.tokens / widest)
-        said = Text(
-            f"{share.count:,} {counted if share.count != 1 else counted.removesuffix('s')}",
-            style="bright_black",
-        )
+        said = Text(counted(share.count, unit), style="bright_black")
         table.add_row(share.label, f"{share.tokens:,}", f"{share.tokens / max(whole, 1):.0%}", said, bar)
     return table
 

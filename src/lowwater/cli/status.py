@@ -73,6 +73,7 @@ _MAX_LINES = 20
 """Sessions listed below what all of them cost together."""
 _UNLIMITED_CONSOLE = Console(width=1_000)
 _SIDE_BY_SIDE, _WIDE = 112, 105
+_MIN_NAME_WIDTH = 12
 _MIN_MODEL_WIDTH = 12
 """The least width of the column with the model's name."""
 _LEVELS = {"info": "cyan", "notice": "cyan", "warning": "yellow", "critical": "red"}
@@ -365,27 +366,37 @@ def session_line(account: Account, total: Figures) -> SessionLine:
 
 def sessions_table(lines: Sequence[SessionLine], *, width: int, now: float) -> Table:
     """Return a table with a line for each session; titles are shown only if everything else still fits."""
-    for has_titles in (any(line.title for line in lines), False):
-        table = figures_table(
-            "session", "model", figures=("turns", "prompt", "passes", "cost", "net", "changed")
+    table = _sessions_table(lines, now=now, has_titles=any(line.title for line in lines))
+    if _excess(table, width) > 0:
+        table = _sessions_table(lines, now=now, has_titles=False)
+    if (excess := _excess(table, width)) > 0:
+        # The beginning of a name is as good as the name; half a figure is none.
+        longest = max(len(on_one_line(line.name, 200)) for line in lines)
+        table = _sessions_table(lines, now=now, has_titles=False, room=max(_MIN_NAME_WIDTH, longest - excess))
+    return table
+
+
+def _excess(table: Table, width: int) -> int:
+    return Measurement.get(_UNLIMITED_CONSOLE, _UNLIMITED_CONSOLE.options, table).maximum - width
+
+
+def _sessions_table(
+    lines: Sequence[SessionLine], *, now: float, has_titles: bool, room: int | None = None
+) -> Table:
+    figures = ("turns", "prompt", "passes", "cost", "net", "changed")
+    table = figures_table("session", "model", figures=figures, room=room)
+    for line in lines:
+        title = f" {on_one_line(line.title, _MAX_TITLE)}" if has_titles and line.title else ""
+        table.add_row(
+            Text.assemble(on_one_line(line.name, 200), (title, "bright_black")),
+            Text(line.model),
+            figure(line.turns),
+            short(line.prompt),
+            figure(line.compactions),
+            amount(line.cost),
+            net(line.net),
+            Text(ago(line.changed_at, now), style="bright_black"),
         )
-        for line in lines:
-            title = f" {on_one_line(line.title, _MAX_TITLE)}" if has_titles and line.title else ""
-            table.add_row(
-                Text.assemble(on_one_line(line.name, 200), (title, "bright_black")),
-                Text(line.model),
-                figure(line.turns),
-                short(line.prompt),
-                figure(line.compactions),
-                amount(line.cost),
-                net(line.net),
-                Text(ago(line.changed_at, now), style="bright_black"),
-            )
-        if (
-            not has_titles
-            or Measurement.get(_UNLIMITED_CONSOLE, _UNLIMITED_CONSOLE.options, table).maximum <= width
-        ):
-            break
     return table
 
 

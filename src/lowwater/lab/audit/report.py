@@ -106,10 +106,13 @@ class AuditReport(Struct, frozen=True, kw_only=True):
     copied: int
 
 
-def report_of(files: Sequence[AuditedFile], *, since: str = "") -> AuditReport:
-    """Return the report on audited files, without the days before `since`."""
+_LAST_DAY = "9999"
+
+
+def report_of(files: Sequence[AuditedFile], *, since: str = "", until: str = _LAST_DAY) -> AuditReport:
+    """Return the report on audited files, without the days before `since` and those from `until` on."""
     every = merge_pieces(session for file in files for session in file.sessions)
-    sessions = [left for session in every if (left := _since(session, since)) is not None]
+    sessions = [left for session in every if (left := _within(session, since, until)) is not None]
     unread = [one for file in files for one in file.unread]
     return AuditReport(
         files=len(files),
@@ -200,15 +203,15 @@ def by_day(sessions: Sequence[AuditedSession]) -> list[ReportLine]:
     return sorted(_grouped(sessions, lambda row: row.day), key=lambda line: line.name)
 
 
-def _since(session: AuditedSession, day: str) -> AuditedSession | None:
-    """Return the session without the days before `day`; predictions and savings exist for whole sessions only."""
-    rows = tuple(row for row in session.rows if row.day >= day)
+def _within(session: AuditedSession, since: str, until: str) -> AuditedSession | None:
+    """Return the session without the days before `since` and from `until` on; predictions and savings exist for whole sessions only."""
+    rows = tuple(row for row in session.rows if since <= row.day < until)
     if len(rows) == len(session.rows):
         return session
     if not rows:
         return None
-    natives = tuple(native for native in session.natives if native.day >= day)
-    stretches = tuple(stretch for stretch in session.stretches if stretch.day >= day)
+    natives = tuple(native for native in session.natives if since <= native.day < until)
+    stretches = tuple(stretch for stretch in session.stretches if since <= stretch.day < until)
     return replace(
         session,
         rows=rows,
