@@ -100,6 +100,7 @@ def commit(
         event,
         cost=both(event.cost, state.uncharged_summary_cost),
         summary_prompts=event.summary_prompts + state.unreported_summary_prompts,
+        rejected=(*state.unreported_rejections, *event.rejected),
     )
     ledger = state.ledger.append(
         Compacted(at=now.at, mechanisms=event.mechanisms, items=view_items(new_view.items))
@@ -118,6 +119,7 @@ def commit(
         compaction_surcharge=surcharge,
         uncharged_summary_cost=0,
         unreported_summary_prompts=0,
+        unreported_rejections=(),
         last_compaction=event,
         has_system_note=new_view.has_system_note,
         experience=_experience(state),

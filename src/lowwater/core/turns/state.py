@@ -386,6 +386,8 @@ class State(Struct, frozen=True, kw_only=True, dict=True):
     """Nano-dollars for summaries that are not in any compaction's bill yet: prefetched or useless ones; None if not known."""
     unreported_summary_prompts: int = 0
     """Tokens of the prompts that asked for prefetched summaries, which no event has reported yet."""
+    unreported_rejections: tuple[Rejected, ...] = ()
+    """Prefetched summaries that were not accepted as written, which no event has reported yet."""
     compaction_surcharge: int | None = 0
     """Nano-dollars by which compactions since the last answer make the next call more expensive; None if not known."""
     removed_tokens: int = 0
