@@ -10,18 +10,28 @@ the mentioned name), and whether the same file is read, or the same call made, a
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from bench.transcripts import ABSENT, CANONICAL, sessions
 from lowwater.core.messages import Message, ToolCall
 from lowwater.core.references import NAME, reference_kind
-from lowwater.core.tools import file_access
-from lowwater.core.turns.page_in import excerpt
-from lowwater.lab.references.uses import find_words, uses_of
+from lowwater.core.tools import class_of, file_access
+from lowwater.lab.references.uses import LaterUse, find_words, uses_of
 
 REMOVED, SOON, SHORTEST, MOST_NAMES = 20, 10, 600, 12
+
+
+_BEFORE, _BEHIND, _WIDTH = 2, 8, 160
+"""Lines of an excerpt before and behind the one with the name, and characters of each."""
+
+
+def excerpt(text: str, name: str) -> str:
+    """Return the lines around a name in the text of a result."""
+    lines = text.splitlines()
+    at = next((at for at, line in enumerate(lines) if name in line), 0)
+    return "\n".join(line[:_WIDTH] for line in lines[max(0, at - _BEFORE) : at + _BEHIND + 1])
 
 
 class Mention(Struct, kw_only=True):
@@ -68,20 +78,28 @@ def mentions_of(messages: Sequence[Message], totals: dict[str, Mention]) -> None
             for result, name in list(found.values())[:MOST_NAMES]:
                 pending.append((kind, turn, number, result, name))
         for text in _said(message):
-            for name in NAME.findall(text):
-                last_said[name] = turn
-                if message.role == "assistant" or not message.results:
-                    holders.pop(name, None)
-        for call in message.calls:
-            calls[call.id] = call
-            for key in _keys(call):
-                made[key].append(turn)
+            last_said |= dict.fromkeys(NAME.findall(text), turn)
+        if not message.results:
+            for name in [name for text in _said(message) for name in NAME.findall(text)]:
+                holders.pop(name, None)
+        calls |= {call.id: call for call in message.calls}
+        for key in (key for call in message.calls for key in _keys(call)):
+            made[key].append(turn)
         for each in message.results:
             if each.call_id in calls and len(each.text) > SHORTEST:
                 result = _Result(number=number, turn=turn, call=calls[each.call_id], text=each.text)
                 results.append(result)
                 for name in set(NAME.findall(each.text)):
                     holders[name].append(result)
+    _count(pending, totals, uses, made)
+
+
+def _count(
+    pending: Sequence[tuple[str, int, int, _Result, str]],
+    totals: dict[str, Mention],
+    uses: Mapping[int, Sequence[LaterUse]],
+    made: Mapping[tuple[str, str], Sequence[int]],
+) -> None:
     for kind, at, _, result, name in pending:
         total, shown = totals[kind], excerpt(result.text, name)
         soon = [use for use in uses[result.number] if at < use.turn <= at + SOON and use.text != name]
@@ -113,15 +131,51 @@ def _keys(call: ToolCall) -> Iterator[tuple[str, str]]:
         yield from (("", path) for path in access.paths)
 
 
+class TaskLists(Struct, kw_only=True):
+    """What became of task lists that were more than 20 calls old at a cut of a session."""
+
+    cuts: int = 0
+    old: int = 0
+    recent: int = 0
+    """Those no older than 80 calls."""
+    changed: int = 0
+    """In the next 20 calls."""
+    recent_changed: int = 0
+    chars: int = 0
+    """Of the last call for each."""
+
+
+def task_lists(messages: Sequence[Message], found: TaskLists) -> None:
+    """Count the task lists of a session at its cuts."""
+    answers = [message.calls for message in messages if message.role == "assistant"]
+    sizes = [[len(call.arguments) for call in calls if class_of(call) == "todo"] for calls in answers]
+    for cut in (40, 80, 160, 320):
+        if cut >= len(answers):
+            return
+        last = max((at for at in range(cut) if sizes[at]), default=cut)
+        found.cuts += 1
+        if last < cut - REMOVED:
+            is_recent, changed = last >= cut - 80, any(sizes[cut : cut + REMOVED])
+            found.old += 1
+            found.recent += is_recent
+            found.changed += changed
+            found.recent_changed += changed and is_recent
+            found.chars += sum(sizes[last])
+
+
 def main() -> int:
     """Print the table."""
     if not CANONICAL.exists():
         print(ABSENT)
         return 0
+    lists = TaskLists()
     by_source: dict[str, dict[str, Mention]] = defaultdict(lambda: defaultdict(Mention))
     for session in sessions():
+        task_lists([each.message for each in session.messages], lists)
         mentions_of([each.message for each in session.messages], by_source[session.name.split("/")[0]])
-    print("| named by | source | messages | mentions | used | in the excerpt | called again | characters of an excerpt |")
+    print(
+        "| named by | source | messages | mentions | used | in the excerpt | called again | characters of an excerpt |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     for kind in ("user message", "tool result"):
         for source in ("all", *sorted(by_source)):
@@ -132,7 +186,13 @@ def main() -> int:
                 for name in ("used", "in_excerpt", "again")
             )
             chars = sum(each.chars for each in of) // max(1, count)
-            print(f"| {kind} | {source} | {sum(each.messages for each in of):,} | {count:,} | {' | '.join(shares)} | {chars} |")
+            print(
+                f"| {kind} | {source} | {sum(each.messages for each in of):,} | {count:,} | {' | '.join(shares)} | {chars} |"
+            )
+    print(
+        f"\nTask lists more than {REMOVED} calls old: at {lists.old} of {lists.cuts} cuts, {lists.chars // max(1, lists.old)} characters in the last call; "
+        f"changed in the next {REMOVED} calls: {lists.changed}, of the {lists.recent} no older than 80 calls {lists.recent_changed}."
+    )
     return 0
 
 

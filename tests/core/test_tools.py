@@ -1,19 +1,10 @@
 """Tools are told by what they do, whatever an agent calls them."""
 
-import msgspec
 import pytest
 
 from lowwater.core.messages import ToolCall
 from lowwater.core.proposals import Preset
-from lowwater.core.tools import (
-    bare_name,
-    class_of,
-    classify,
-    path_of,
-    purpose_of,
-    purpose_of_command,
-    subject_of,
-)
+from lowwater.core.tools import bare_name, class_of, classify, path_of, subject_of
 
 
 @pytest.mark.parametrize(
@@ -102,26 +93,3 @@ def test_a_listed_name_of_no_class_protects_itself_on_any_server_and_nothing_els
     assert preset.protects("get_reservation")
     assert preset.protects("mcp__airline__get_reservation")
     assert not preset.protects("get_user")
-
-
-@pytest.mark.parametrize(
-    ("command", "purpose"),
-    [
-        ("rg -n 'a|b' src | head -50", "search"),
-        ("cd /repo && grep -r load_rates .", "search"),
-        ("git grep load_rates", "search"),
-        ("rg -n load_rates 2>/dev/null", "search"),
-        ("bash -lc \"sed -n '1,80p' src/a.py\"", "read"),
-        ("FOO=1 cat a.py b.py", "read"),
-        ("/usr/bin/cat a.py", "read"),
-        ("sed -i s/a/b/ a.py", "shell"),
-        ("cat > a.py <<'EOF'\nrg\nEOF", "shell"),
-        ("pytest -q | tail -5", "shell"),
-        ("git status", "shell"),
-        ("", "shell"),
-    ],
-)
-def test_a_command_that_only_reads_or_searches_counts_as_that(command: str, purpose: str) -> None:
-    assert purpose_of_command(command) == purpose
-    call = ToolCall(id="1", name="exec_command", arguments=msgspec.json.encode({"cmd": command}).decode())
-    assert purpose_of(call) == purpose

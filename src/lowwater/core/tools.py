@@ -46,13 +46,6 @@ _SUBJECTS = [
     *"command cmd script pattern query regex url prompt description question name key id".split(),
 ]
 
-_WRAPPER = re.compile(r"^\s*(?:/\S*/)?(?:ba|z)?sh\s+-\w*c\s+[\"']?")
-_STEPS = re.compile(r"&&|\|\|?|;|\n")
-_WRITES = re.compile(r"(?<![\d&])>(?!&)")
-_SETTINGS = frozenset(("cd", "export", "set", "source", "pwd", ""))
-_READERS = frozenset(("cat", "head", "tail", "sed", "nl", "bat", "less"))
-_SEARCHES = frozenset(("rg", "grep", "egrep", "fgrep", "ag", "ack"))
-_MOST_COMMAND = 1_000
 _PATCH = "*** Begin Patch"
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _PART = re.compile(r"offset|limit|line|range|start|end|page|head|tail")
@@ -79,27 +72,6 @@ def class_of(call: ToolCall) -> ToolClass:
     if kind == "write" and arguments_of(call).get("command") == "view":
         return "read"
     return kind
-
-
-def purpose_of(call: ToolCall) -> ToolClass:
-    """Return what a call is for, as `class_of` does; a shell's command that only reads files or searches is a `read` or a `search`."""
-    kind = class_of(call)
-    return purpose_of_command(subject_of(call)) if kind == "shell" else kind
-
-
-def purpose_of_command(command: str) -> ToolClass:
-    """Return `read` or `search` for a shell's command whose first program only reads files or searches, otherwise `shell`."""
-    for step in _STEPS.split(_WRAPPER.sub("", command[:_MOST_COMMAND])):
-        words = step.split()
-        program = next((word for word in words if "=" not in word), "").rpartition("/")[2]
-        if program in _SETTINGS:
-            continue
-        if _WRITES.search(step):
-            return "shell"
-        if program in _SEARCHES or (program == "git" and "grep" in words):
-            return "search"
-        return "read" if program in _READERS and "-i" not in words else "shell"
-    return "shell"
 
 
 def arguments_of(call: ToolCall) -> dict[str, object]:

@@ -4,11 +4,12 @@ from typing import Any
 
 import msgspec
 
+from lowwater.core.entries import Numbers
 from lowwater.core.messages import Message, Text, ToolCall, ToolResult
 from lowwater.core.summary.frame import frame
 from lowwater.core.summary.index import listed_in
 from lowwater.core.summary.task_list import HEADING, open_tasks
-from lowwater.core.view import Item, Numbers, Original, Summary
+from lowwater.core.view import Item, Original, Summary
 
 LIST = [
     {"content": "Rename the handlers", "status": "completed"},

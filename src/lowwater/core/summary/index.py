@@ -31,8 +31,6 @@ from lowwater.core.tools import (
     bare_name,
     class_of,
     classify,
-    purpose_of,
-    purpose_of_command,
     subject_of,
 )
 from lowwater.core.view import Edited, Item, Summary
@@ -181,7 +179,7 @@ def _results_in(items: Sequence[Item], known: frozenset[str], *, redact: bool) -
         yield ListedResult(
             label=f"{_tool_label(call)} {subject}".strip(),
             number=number,
-            kind=purpose_of(call),
+            kind=kind,
             chars=len(text),
             names=tuple(distinct_names(content, known)),
         )
@@ -242,8 +240,6 @@ def _carried_results(indexes: Iterable[str], known: frozenset[str]) -> Iterator[
                 kind = classify(found[1].partition(" ")[0])
                 # Writes are not listed, so an editor in an index was used to view a file.
                 kind = "read" if kind == "write" else kind
-                if kind == "shell":
-                    kind = purpose_of_command(found[1].partition(" ")[2])
                 content = UnnumberedText(kind=_USUAL_KINDS.get(kind, "prose"), text=found[3] or "")
                 names = tuple(distinct_names(content, known))
                 numbers = sorted(map(int, found[2].split(",")))
