@@ -2,7 +2,7 @@
 
     python -m bench.likelihood.verify INPUTS MODEL.gguf [--views 3] [--tokens 24]
 
-It ends with status 1 if the mean difference of log-probabilities is above a twentieth of a nat, or if a text has other tokens.
+It ends with status 1 if the mean difference of log-probabilities is above a tenth of a nat, or if a text has other tokens.
 """
 
 import argparse
@@ -14,7 +14,8 @@ from bench.likelihood.inputs import read_cases
 from bench.likelihood.score import Torch
 from bench.likelihood.servers import Llama
 
-MOST = 0.05
+MOST = 0.1
+"""llama.cpp multiplies with activations of 8 bits, and PyTorch here in bfloat16; a wrong model is off by nats."""
 
 
 def main() -> int:
