@@ -27,6 +27,7 @@ from lowwater.lab.audit.findings import (
     plus,
     total,
 )
+from lowwater.lab.audit.pauses import pauses_of
 from lowwater.lab.audit.sizes import Sizes, natives_of, sizes_of
 from lowwater.logs.recording import Recording
 
@@ -153,6 +154,7 @@ def audit_session(
         stretches=tuple(stretches_of(recording, calls, day_of=day_of, with_contents=with_contents)),
         carried=carried_by(recording, calls, sizes.ratio),
         foreseen=foreseen_bill(calls),
+        pauses=pauses_of(calls),
         saving=estimate.saving,
         not_estimated=estimate.why_not,
         broken=len(recording.broken),
