@@ -1,4 +1,4 @@
-"""Compares the model in PyTorch and the tokens with llama.cpp, on the shortest views of a file of inputs.
+"""Compares the model in PyTorch and the tokens with llama.cpp, on the shortest views of the points of a file of inputs.
 
     python -m bench.likelihood.verify INPUTS MODEL.gguf [--views 3] [--tokens 24]
 
@@ -27,9 +27,8 @@ def main() -> int:
     parser.add_argument("--tokens", type=int, default=24, help="of each action, the first so many")
     asked = parser.parse_args()
     views = [
-        (case.tokens(view), case.action[: asked.tokens])
+        (min(map(case.tokens, case.views), key=len), case.action[: asked.tokens])
         for case in read_cases(asked.inputs)
-        for view in case.views
     ]
     shortest = sorted(views, key=lambda each: len(each[0]))[: asked.views]
     llama, torch = Llama(asked.model), Torch(asked.model, device="cpu", threads=2)
