@@ -218,6 +218,7 @@ def _within(session: AuditedSession, since: str, until: str) -> AuditedSession |
         natives=natives,
         stretches=stretches,
         carried=(),
+        calls=None,
         foreseen=None,
         saving=None,
         not_estimated="cut",
