@@ -406,6 +406,15 @@ def test_run_shows_its_user_everything(store: Store) -> None:
         assert SECRET_WORD in page.get("search", words="Remember").text
 
 
+def test_a_gateway_for_others_shows_no_contents_whatever_its_tenant_is_called(store: Store) -> None:
+    options = GatewayOptions(tenant="me", access_keys=("gw-key",), dashboard_token=TOKEN)
+    with served(Gateway(options, store)) as url, httpx2.Client(timeout=30) as client:
+        page = Opened(url=url, store=store, client=client)
+        assert page.post("login", token=TOKEN).status_code == 200
+        assert page.get("search", words="Remember").json() == {"hits": []}
+        assert page.get("message", name="work", number="1").status_code == 403
+
+
 # Contents and actions
 
 

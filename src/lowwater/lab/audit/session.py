@@ -28,6 +28,7 @@ from lowwater.lab.audit.findings import (
     plus,
     total,
 )
+from lowwater.lab.audit.pauses import pauses_of
 from lowwater.lab.audit.sizes import Sizes, natives_of, sizes_of
 from lowwater.logs.recording import Recording
 
@@ -155,6 +156,7 @@ def audit_session(
         calls=_columns(calls, misses),
         carried=carried_by(recording, calls, sizes.ratio),
         foreseen=foreseen_bill(calls),
+        pauses=pauses_of(calls),
         saving=estimate.saving,
         not_estimated=estimate.why_not,
         broken=len(recording.broken),
