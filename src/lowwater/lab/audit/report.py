@@ -222,6 +222,7 @@ def _within(session: AuditedSession, since: str, until: str) -> AuditedSession |
         natives=natives,
         stretches=stretches,
         carried=(),
+        calls=None,
         foreseen=None,
         pauses=None,
         saving=None,
