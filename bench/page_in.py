@@ -53,7 +53,7 @@ class _Result(Struct, frozen=True, kw_only=True):
     text: str
 
 
-def mentions_of(messages: Sequence[Message], totals: dict[str, Mention]) -> None:
+def mentions_of(messages: Sequence[Message], totals: dict[str, Mention]) -> None:  # noqa: PLR0912  # one pass over a session
     """Count the mentions of a session by their kind."""
     uses = defaultdict(list)
     for use in uses_of(messages):
