@@ -3,6 +3,7 @@
     .venv/bin/python -m bench.configurations [--sources agentv,…] [--sessions N] [--sheets anthropic-r10,…] [--least-calls N]
     .venv/bin/python -m bench.configurations --results FILE --minutes 8   # again and again, until all are played
     .venv/bin/python -m bench.configurations --results FILE --minutes 0 --write
+    .venv/bin/python -m bench.configurations --results FILE --minutes 0 --beside OTHER   # before and after a change
 
 Every session is played by the real engine on its messages at their recorded times. `as-recorded` has the client's own
 compactions where they were recorded, and the cache lifetime that it asked for; all other rows have the whole history and the
@@ -356,6 +357,26 @@ def tables(played: Sequence[Played], of: int, by: PlayedBy) -> Iterator[str]:
         yield from rarer(by_value)
 
 
+def beside(played: Sequence[Played], others: Sequence[Played], by: PlayedBy) -> Iterator[str]:
+    """Yield how the rows of the same sessions differ from those that other code played, in Markdown."""
+    known = {(each.session, each.sheet, each.row): each for each in others}
+    pairs = [(each, known.get((each.session, each.sheet, each.row))) for each in played]
+    yield f"| sheet | | sessions | cost ÷ that of commit {by.commit} | late uses in view, there | here | compactions per 100 calls, there | here |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for sheet in SHEETS:
+        for row in ROWS:
+            now, then = Sums(), Sums()
+            for here, there in pairs:
+                if there is not None and (here.sheet, here.row) == (sheet, row):
+                    now.add(here.outcome)
+                    then.add(there.outcome)
+            if now.sessions:
+                yield (
+                    f"| {sheet} | {row} | {now.sessions} | {now.total / then.total:.3f} | {_share(then.late_in_view, then.late)} | "
+                    f"{_share(now.late_in_view, now.late)} | {then.per_100_calls:.1f} | {now.per_100_calls:.1f} |"
+                )
+
+
 def in_short(played: Sequence[Played]) -> Iterator[str]:
     """Yield what the shipped configuration costs, in Markdown for the front page."""
     sheets = [sheet for sheet in SHEETS if sheet in {each.sheet for each in played}]
@@ -448,6 +469,9 @@ def main() -> int:
         help=f"rows, separated by commas; also {', '.join((*APART[1::2], *RARER))}",
     )
     given.add_argument("--results", type=Path, help="what is played is kept here and not played again")
+    given.add_argument(
+        "--beside", type=Path, help="results of other code: compare the sessions that both played"
+    )
     given.add_argument("--minutes", type=float, help="stop after so many minutes")
     given.add_argument("--processes", type=int, help="how many sessions are played at once")
     given.add_argument("--write", action="store_true", help="put the tables into bench/README.md")
@@ -463,6 +487,10 @@ def main() -> int:
     sessions = chosen(asked.least_calls, [each for each in asked.sources.split(",") if each])
     if asked.minutes != 0:
         played += _play_all(_jobs(sessions[: asked.sessions or None], asked, played), asked)
+    if asked.beside is not None:
+        then, others = read_results(asked.beside, adds=False)
+        print("\n".join(beside(played, others, then)))
+        return 0
     said = "\n".join(tables(played, len(sessions), by))
     print(said)
     if asked.write:

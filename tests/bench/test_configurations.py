@@ -15,6 +15,7 @@ from bench.configurations import (
     PlayedBy,
     Sums,
     apart,
+    beside,
     is_near_full,
     losses,
     play,
@@ -117,6 +118,14 @@ def test_results_of_other_code_are_shown_and_not_added_to(tmp_path, played):
     results.write_bytes(msgspec.json.encode(played[0]) + b"\n")
     with pytest.raises(BadInput, match="does not say which code"):
         read_results(results, adds=False)
+
+
+def test_the_same_sessions_are_compared_with_those_that_other_code_played(played):
+    half = [replace(each, outcome=replace(each.outcome, cost=each.outcome.cost // 2)) for each in played]
+    lines = list(beside(half, [*played, replace(played[0], session="elsewhere")], CODE))
+    assert [line.split("|")[2].strip() for line in lines[2:]] == list(ROWS)
+    assert {line.split("|")[3].strip() for line in lines[2:]} == {"1"}
+    assert lines[2].split("|")[4].strip() == "0.500"
 
 
 def costing(row: str, cost: int) -> Played:

@@ -183,6 +183,24 @@ class Foreseen(Struct, frozen=True, kw_only=True):
         return self.foreseen / self.recorded - 1 if self.recorded else 0.0
 
 
+class CallColumns(Struct, frozen=True, kw_only=True):
+    """The calls of a session, one list per figure; copies are left out."""
+
+    number: tuple[int, ...]
+    """Their places in the session, from 1."""
+    at: tuple[float | None, ...]
+    read: tuple[int, ...]
+    written: tuple[int, ...]
+    uncached: tuple[int, ...]
+    output: tuple[int, ...]
+    cost: tuple[int | None, ...]
+    cause: tuple[Cause | None, ...]
+    """Why the call read less from the cache than it could have."""
+    missed: tuple[int, ...]
+    """The tokens of that miss."""
+    missed_cost: tuple[int | None, ...]
+
+
 class PauseCosts(Struct, frozen=True, kw_only=True):
     """Pauses longer than the cache lives, and nano-dollars beyond those of calls that find their prefix warm."""
 
@@ -224,6 +242,8 @@ class AuditedSession(Struct, frozen=True, kw_only=True):
     natives: tuple[Native, ...] = ()
     stretches: tuple[Stretch, ...] = ()
     carried: tuple[Carried, ...] = ()
+    calls: CallColumns | None = None
+    """None where the report leaves days of it out."""
     foreseen: Foreseen | None = None
     pauses: PauseCosts | None = None
     """None without times, prices or a published cache lifetime."""

@@ -31,7 +31,7 @@ from lowwater.lab.audit.pauses import total_pauses
 _WHY_NOT: dict[NotEstimated, str] = {
     "no_prices": "no price is known",
     "no_sizes": "no prompt's size was recorded",
-    "copied": "they go on from another, with which that is told",
+    "copied": "they continue another session and are estimated with it",
     "too_large": "they do not fit the model's window",
     "cut": "some of their days are left out",
 }
@@ -222,6 +222,7 @@ def _within(session: AuditedSession, since: str, until: str) -> AuditedSession |
         natives=natives,
         stretches=stretches,
         carried=(),
+        calls=None,
         foreseen=None,
         pauses=None,
         saving=None,
