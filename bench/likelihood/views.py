@@ -153,9 +153,30 @@ def groups_of(messages: Sequence[Chat]) -> list[list[Chat]]:
 
 
 def newest(messages: Sequence[Chat], most: int) -> list[Chat]:
-    """Return the system prompt and the newest groups that fit into so many tokens; nothing if not even one does."""
+    """Return the system prompt and the newest groups that fit into so many tokens; nothing if not even one does.
+
+    Of the one before them, as much of the end of its texts is kept as fits too.
+    """
     head, groups = _opened(messages)
-    return _fitted(head, groups, most, order=range(len(groups) - 2, -1, -1), stops=True)
+    kept = _fitted(head, groups, most, order=range(len(groups) - 2, -1, -1), stops=True)
+    next_older = len(groups) - 1 - len(groups_of(kept[len(head) :]))
+    if not kept or next_older < 0:
+        return kept
+    longest = max(len(each["content"] or "") for each in groups[next_older])
+    low, high = 0, longest
+    while low < high:
+        middle = (low + high + 1) // 2
+        if len(prompt_tokens(_with_end(head, groups[next_older], kept, middle))) <= most:
+            low = middle
+        else:
+            high = middle - 1
+    return _with_end(head, groups[next_older], kept, low) if low else kept
+
+
+def _with_end(head: list[Chat], group: list[Chat], kept: list[Chat], characters: int) -> list[Chat]:
+    """Return what is kept behind a group with the ends of its texts."""
+    short = [{**each, "content": (each["content"] or "")[-characters:] or None} for each in group]
+    return [*head, *short, *kept[len(head) :]]
 
 
 def drawn(messages: Sequence[Chat], most: int, seed: str) -> list[Chat]:

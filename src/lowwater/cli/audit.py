@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Protocol
 
 import typer
 from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
@@ -46,11 +47,13 @@ from lowwater.cli.wording import (
     share,
     short,
 )
+from lowwater.core.accounts.tool_schemas import server_of
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput
+from lowwater.lab.audit.carried import DEFINITION, PREAMBLE
 from lowwater.lab.audit.damage import DAMAGE_MEANS, damage_says
 from lowwater.lab.audit.files import AuditCache, AuditedFile, audit_files, stamp_of
-from lowwater.lab.audit.findings import AuditedSession, AuditFigures, Cause, Native
+from lowwater.lab.audit.findings import AuditedSession, AuditFigures, Carried, Cause, Native, PauseCosts
 from lowwater.lab.audit.report import (
     AuditReport,
     Possible,
@@ -288,6 +291,9 @@ def report_page(
     if any(missed.misses for missed in report.total.missed.values()):
         yield _title("tokens that a warm cache would have spared, and what they cost more than reading")
         yield _misses(report.total, width)
+    if report.pauses.pauses:
+        yield from _pauses(report.pauses, width)
+    yield from _starts(report, width)
     yield _title(_BY[by])
     yield from tool_table(report, width=width) if by == "tool" else breakdown(report, by=by, width=width)
     if by != "session" and report.total.figures.cost:
@@ -422,6 +428,89 @@ def _misses(total: ReportLine, width: int) -> Table:
             bar(missed.cost or 0, most, room, style=style),
         )
     return table
+
+
+def _starts(report: AuditReport, width: int) -> Iterator[Table | Text]:
+    """Yield what the requests began with: tools that were never called first, as far as the logs have definitions."""
+    every = by_tool(report.sessions)
+    start = next((one for one in every if one.name == PREAMBLE), None)
+    tools = [one for one in every if one.name.startswith(DEFINITION)]
+    whole = sum(one.cost for one in every)
+    spent = sum(one.cost for one in tools) + (start.cost if start else 0)
+    if not spent or not whole:
+        return
+    yield _title("what filled the requests before their first message")
+    said = f"{amount(spent)}, {share(spent / whole)} of the input."
+    if not tools:
+        yield Text(
+            f"{said} Which tools and servers that was cannot be known: these logs hold only its size, not the definitions; request logs do "
+            "(`lowwater serve`, or a proxy in front of the client).",
+            style="bright_black",
+        )
+        return
+    tools.sort(key=lambda one: (one.calls > 0, -one.cost, one.name))
+    table = figures_table(
+        "tool", figures=("calls", "tokens sent", "cost", "share"), room=max(_MIN_NAME_WIDTH, width - 44)
+    )
+    servers = _by_server(tools)
+    for one in (*tools[:_MAX_LINES], *servers):
+        calls = figure(one.calls) if one.calls else "never"
+        table.add_row(
+            on_one_line(one.name.removeprefix(DEFINITION), 60),
+            calls,
+            short(one.tokens),
+            amount(one.cost),
+            share(one.cost / whole),
+        )
+    yield table
+    unused = [one for one in tools if not one.calls]
+    without = amount(sum(one.cost for one in unused))
+    yield Text(
+        f"{said} {counted(len(unused), 'tool')} of {len(tools):,} were never called: without them, {without} less.",
+        style="bright_black",
+    )
+
+
+def _by_server(tools: Sequence[Carried]) -> list[Carried]:
+    """Return the definitions of each MCP server's tools together."""
+    found: dict[str, Carried] = {}
+    for one in tools:
+        if server := server_of(one.name.removeprefix(DEFINITION)):
+            known = found.get(server, Carried(name=f"all of {server}", calls=0, tokens=0, cost=0))
+            found[server] = replace(
+                known,
+                calls=known.calls + one.calls,
+                tokens=known.tokens + one.tokens,
+                cost=known.cost + one.cost,
+            )
+    return sorted(found.values(), key=lambda one: (one.calls > 0, -one.cost, one.name))
+
+
+def _pauses(pauses: PauseCosts, width: int) -> Iterator[Table | Text]:
+    yield _title("what pauses cost, and what each choice would have cost")
+    table = figures_table("", "", figures=("",), header=False)
+    costs = {
+        "nothing done": pauses.let_go,
+        "the long lifetime": pauses.longer,
+        "compacted before": pauses.compacted,
+        "kept warm": pauses.kept_warm,
+        "by the rule": pauses.by_rule,
+    }
+    most = max(1, *(cost for cost in costs.values() if cost))
+    for words, cost in costs.items():
+        if cost is not None:
+            style = "green" if words == "by the rule" else "cyan"
+            table.add_row(
+                words, bar(max(0, cost), most, max(10, width - 40), style=style), f"about {amount(cost)}"
+            )
+    yield table
+    yield Text(
+        f"{pauses.pauses:,} of {counted(pauses.calls, 'call')} came after the provider's default cache lifetime. Beyond calls that find their prompt cached: "
+        f"with the default lifetime, everything is written again; with the long one, every write costs more; a summary before the "
+        f"cache expires leaves little to write, and what it loses is not in the sum; {counted(pauses.pings, 'minimal call')} would have kept prompts warm "
+        "while that pays (`--idle keep-warm`); the rule (`--idle auto`) takes what it expects to cost least. As if nothing else had been compacted.",
+        style="bright_black",
+    )
 
 
 def _titled(session: AuditedSession) -> str:
@@ -693,6 +782,7 @@ def audit_json(
         "compactions": report.compacted,
         "damage": report.damage,
         **({"repeated": report.repeated} if report.repeated else {}),
+        "pauses": report.pauses,
         "possible": report.possible,
         "not_estimated": report.not_estimated,
         "accuracy": report.accuracy,
@@ -715,7 +805,7 @@ def _session_json(session: AuditedSession) -> Json:
         **fields_of(
             session, "agent", "path", "project", "model", "parent", "relation", "started_at", "ended_at"
         ),
-        **fields_of(session, "peak_prompt", "foreseen", "saving", "not_estimated"),
+        **fields_of(session, "peak_prompt", "foreseen", "pauses", "saving", "not_estimated"),
         "broken_lines": session.broken,
         "compactions": [_compaction_json(native) for native in session.natives],
     }

@@ -113,9 +113,7 @@ def run(
 
     Summaries are bought on API keys only, for at most a tenth of the cost.
 
-    lowwater run -- claude
-    lowwater run --shadow -- claude
-    lowwater run --no-summaries -- opencode run "what changed?"
+    lowwater run --idle auto -- claude
     """
     if shutil.which(command[0]) is None:
         raise BadInput(f"there is no program {command[0]!r} on the PATH: install it, or give its whole path")

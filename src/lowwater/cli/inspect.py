@@ -1,6 +1,7 @@
 """`lowwater inspect`: what fills the window of a conversation in a file; with --explain, what would be done about it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Annotated, Literal
 
 import typer
@@ -20,7 +21,11 @@ from lowwater.cli.conversations import (
     open_session,
 )
 from lowwater.cli.tables import figures_table, page_width, print_json, print_page
+from lowwater.cli.wording import amount, on_one_line
 from lowwater.core.accounts.contents import Contents, ContentShare, contents
+from lowwater.core.accounts.tool_schemas import Preamble, ToolSchema, preamble_of
+from lowwater.core.api_calls import Usage
+from lowwater.core.costs.prices import cost_of
 from lowwater.core.decisions import Compact
 from lowwater.core.formats.files import Conversation
 from lowwater.core.models.model import Model
@@ -37,6 +42,8 @@ from lowwater.settings.resolve import Resolved
 
 _WIDTH = 100
 """The most columns of a page of this command."""
+_MOST_TOOLS = 12
+"""Tools shown each on a line of its own."""
 _COLOURS = {
     "tools": "bright_black",
     "system": "blue",
@@ -90,7 +97,16 @@ def inspect(
         filled = fill_of(conversation, tokenizer)
         said = _filled_json(conversation, filled, known, tokenizer)
         asked = model or conversation.model or "an unknown model"
-        page, notes = _filled_page(filled, known, asked), [*known.assumptions, *opened.notes()]
+        start = start_of(conversation, tokenizer)
+        said |= {"before_first_message": start}
+        begun = draw_preamble(
+            start,
+            filled.tokens,
+            cost=lambda tokens: cost_of(Usage(cache_read=tokens), known),
+            of="at each call that reads them from the cache",
+        )
+        page = chain(_filled_page(filled, known, asked), begun)
+        notes = [*known.assumptions, *opened.notes()]
     if json:
         print_json(said | opened.as_json())
         return
@@ -98,6 +114,16 @@ def inspect(
 
 
 # What fills the window
+
+
+def start_of(conversation: Conversation, tokenizer: Tokenizer) -> Preamble:
+    """Return what fills a request before its first message."""
+    return preamble_of(
+        conversation.tools,
+        conversation.messages,
+        system=count_preamble(conversation.system, b"", tokenizer),
+        count=lambda tools: count_preamble(b"", tools, tokenizer),
+    )
 
 
 def fill_of(conversation: Conversation, tokenizer: Tokenizer) -> Contents:
@@ -152,6 +178,41 @@ def draw_contents(contents: Contents, context: int, width: int) -> Iterator[Tabl
         )
     yield table
     yield from _problems(contents)
+
+
+def draw_preamble(
+    preamble: Preamble, whole: int, *, cost: Callable[[int], int | None], of: str, most: int = _MOST_TOOLS
+) -> Iterator[Table | Text]:
+    """Yield what fills the request before the first message; `cost` says what so many tokens there cost in `of`."""
+    if not preamble.tools:
+        return
+    yield Text("\nbefore the first message", style="bold")
+    table = _table()
+    rows = [("system prompt", preamble.system, "")] if preamble.system else []
+    rows += [(tool.name, tool.tokens, _called(tool)) for tool in preamble.tools[:most]]
+    if left := preamble.tools[most:]:
+        rows.append((f"{counted(len(left), 'more tool')}", sum(tool.tokens for tool in left), ""))
+    rows += [(f"all of {each.name}", each.tokens, _called(each)) for each in preamble.servers()]
+    for name, tokens, said in rows:
+        table.add_row(
+            on_one_line(name, 34),
+            f"{tokens:,}",
+            f"{tokens / max(whole, 1):.0%}",
+            Text(f"{said:<14}{amount(cost(tokens))}", style="bright_black"),
+        )
+    yield table
+    unused = preamble.unused
+    size = sum(tool.tokens for tool in unused)
+    if unused:
+        yield Text(
+            f"{counted(len(unused), 'tool')} of {len(preamble.tools):,} were never called: without them, {size:,} tokens less in every "
+            f"request, {amount(cost(size))} {of}.",
+            style="yellow",
+        )
+
+
+def _called(tool: ToolSchema) -> str:
+    return counted(tool.calls, "call") if tool.calls else "never called"
 
 
 def _bar(contents: Contents, context: int, width: int) -> Text:

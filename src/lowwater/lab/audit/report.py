@@ -20,11 +20,13 @@ from lowwater.lab.audit.findings import (
     Missed,
     Native,
     NotEstimated,
+    PauseCosts,
     Spending,
     merged_missed,
     sum_of_known,
     total,
 )
+from lowwater.lab.audit.pauses import total_pauses
 
 _WHY_NOT: dict[NotEstimated, str] = {
     "no_prices": "no price is known",
@@ -96,6 +98,7 @@ class AuditReport(Struct, frozen=True, kw_only=True):
     damage: tuple[DamageLine, ...]
     repeated: tuple[RepeatedSubject, ...]
     """What was read or done again after compactions, if the audit was to name it."""
+    pauses: PauseCosts
     possible: Possible | None
     not_estimated: dict[NotEstimated, int]
     """The number of sessions that `possible` leaves out, by reason."""
@@ -122,6 +125,7 @@ def report_of(files: Sequence[AuditedFile], *, since: str = "", until: str = _LA
         compacted=_compacted([native for session in sessions for native in session.natives]),
         damage=tuple(damage_by_client(sessions)),
         repeated=tuple(repeated_subjects(sessions)),
+        pauses=total_pauses([session.pauses for session in sessions]),
         possible=_possible(sessions),
         not_estimated=dict(Counter(why for session in sessions if (why := session.not_estimated))),
         accuracy=_accuracy(sessions),
@@ -218,7 +222,9 @@ def _within(session: AuditedSession, since: str, until: str) -> AuditedSession |
         natives=natives,
         stretches=stretches,
         carried=(),
+        calls=None,
         foreseen=None,
+        pauses=None,
         saving=None,
         not_estimated="cut",
     )
