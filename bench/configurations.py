@@ -3,6 +3,7 @@
     .venv/bin/python -m bench.configurations [--sources agentv,…] [--sessions N] [--sheets anthropic-r10,…] [--least-calls N]
     .venv/bin/python -m bench.configurations --results FILE --minutes 8   # again and again, until all are played
     .venv/bin/python -m bench.configurations --results FILE --minutes 0 --write
+    .venv/bin/python -m bench.configurations --results FILE --minutes 0 --beside OTHER   # before and after a change
 
 Every session is played by the real engine on its messages at their recorded times. `as-recorded` has the client's own
 compactions where they were recorded, and the cache lifetime that it asked for; all other rows have the whole history and the
@@ -11,17 +12,19 @@ recall for each later use of something that is no longer in view, or the tool ru
 calls that a client made again after its own compactions are part of every row. `shipped x4` is `shipped` with
 `disturbed_calls: 4`: what it costs to compact more rarely. `summaries alone` is `shipped` without recall.
 
-With `--results`, what is played is appended to a file and not played again; the file is for one state of the code. Only
-sessions that every row and sheet has are counted. `--write` puts the tables into bench/README.md, and the shipped
+With `--results`, what is played is appended to a file and not played again. The file's first line says which code played it;
+other code does not add to it, and the tables name that code's commit. Only sessions that every row and sheet has are counted. `--write` puts the tables into bench/README.md, and the shipped
 configuration's figures into README.md. The command ends with
 status 1 if `shipped` costs more than 3 % more than `full` on some sheet.
 """
 
 import argparse
+import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from multiprocessing import Pool
 from pathlib import Path
 from random import Random
@@ -61,9 +64,20 @@ APART = ("shipped", "summaries alone", "keyless", "no-recall")
 RARER = ("shipped x0", "shipped x2", "shipped x4", "shipped x8")
 """The shipped configuration with other values of `disturbed_calls`; the default is 1."""
 MOST_OVER_FULL = 1.03
+WORTH = 1.01
 README = Path(__file__).with_name("README.md")
-FRONT_PAGE = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+FRONT_PAGE = ROOT / "README.md"
 BEGIN, END = "<!-- bench.configurations -->\n", "<!-- end of bench.configurations -->\n"
+
+
+class PlayedBy(Struct, frozen=True, kw_only=True):
+    """The code that played the sessions of a file, in its first line."""
+
+    code: str
+    """A digest of the package's sources and data."""
+    commit: str
+    day: str
 
 
 class Job(Struct, frozen=True, kw_only=True):
@@ -266,7 +280,7 @@ def apart(by_sheet: Mapping[str, Mapping[str, Sums]]) -> Iterator[str]:
 
 
 def rarer(by_sheet: Mapping[str, Mapping[str, Sums]]) -> Iterator[str]:
-    """Yield what compacting more rarely costs, in Markdown."""
+    """Yield what compacting more rarely costs, and how much rarer it can be for 1 % of cost, in Markdown."""
     yield (
         "| sheet | `disturbed_calls` | cost ÷ that of 1 | compactions per 100 calls | tokens rewritten per call | "
         "late uses in view |"
@@ -279,10 +293,39 @@ def rarer(by_sheet: Mapping[str, Mapping[str, Sums]]) -> Iterator[str]:
                 f"| {sheet} | {value:g} | {each.total / values[1].total:.3f} | {each.per_100_calls:.1f} | "
                 f"{each.rewritten / each.calls:,.0f} | {_share(each.late_in_view, each.late)} |"
             )
+    figures = ", ".join(f"{rarer_for_a_percent(sums):.0%} ({sheet})" for sheet, sums in by_sheet.items())
+    yield f"\nFor {WORTH - 1:.0%} more cost compactions can be rarer by {figures}."
 
 
-def tables(played: Sequence[Played], of: int) -> Iterator[str]:
-    """Yield all tables of what was played, of `of` sessions that there are."""
+def rarer_for_a_percent(sums: Mapping[str, Sums]) -> float:
+    """Return the share of compactions that costing 1 % more saves: by the values that were played, linear between them."""
+    usual = sums[SHIPPED.name]
+    saved, at = 0.0, 1.0
+    for row in RARER[1:]:
+        then, cost = 1 - sums[row].per_100_calls / usual.per_100_calls, sums[row].total / usual.total
+        if cost > WORTH:
+            return saved + (then - saved) * (WORTH - at) / (cost - at)
+        saved, at = then, cost
+    return saved
+
+
+def this_code() -> PlayedBy:
+    """Return what says which code this is."""
+    digest, package = blake2b(digest_size=8), ROOT / "src" / "lowwater"
+    for path in sorted((*package.rglob("*.py"), *package.glob("data/*.json"))):
+        digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
+    described = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return PlayedBy(
+        code=digest.hexdigest(),
+        commit=described.stdout.strip() or "unknown",
+        day=time.strftime("%Y-%m-%d"),
+    )
+
+
+def tables(played: Sequence[Played], of: int, by: PlayedBy) -> Iterator[str]:
+    """Yield all tables of what was played by some code, of `of` sessions that there are."""
     present = {each.sheet for each in played}
     sheets = [sheet for sheet in SHEETS if sheet in present]
     by_sheet = summed(played, sheets, ROWS)
@@ -293,7 +336,7 @@ def tables(played: Sequence[Played], of: int) -> Iterator[str]:
     sources = Counter({each.session: each.source for each in whole(played, sheets, ROWS)}.values())
     drawn = "" if one.sessions == of else "; drawn at random, by the same seed every time"
     yield (
-        f"{one.sessions} of {of} sessions, {one.calls:,} calls, Lowwater as of {time.strftime('%Y-%m-%d')} "
+        f"{one.sessions} of {of} sessions, {one.calls:,} calls, Lowwater of {by.day}, commit {by.commit} "
         f"({', '.join(f'{source} {count}' for source, count in sources.most_common())}){drawn}."
     )
     for sheet, sums in by_sheet.items():
@@ -312,6 +355,26 @@ def tables(played: Sequence[Played], of: int) -> Iterator[str]:
     if first.sessions:
         yield f"\n**More rarely**, {first.sessions} sessions, {first.calls:,} calls:\n"
         yield from rarer(by_value)
+
+
+def beside(played: Sequence[Played], others: Sequence[Played], by: PlayedBy) -> Iterator[str]:
+    """Yield how the rows of the same sessions differ from those that other code played, in Markdown."""
+    known = {(each.session, each.sheet, each.row): each for each in others}
+    pairs = [(each, known.get((each.session, each.sheet, each.row))) for each in played]
+    yield f"| sheet | | sessions | cost ÷ that of commit {by.commit} | late uses in view, there | here | compactions per 100 calls, there | here |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for sheet in SHEETS:
+        for row in ROWS:
+            now, then = Sums(), Sums()
+            for here, there in pairs:
+                if there is not None and (here.sheet, here.row) == (sheet, row):
+                    now.add(here.outcome)
+                    then.add(there.outcome)
+            if now.sessions:
+                yield (
+                    f"| {sheet} | {row} | {now.sessions} | {now.total / then.total:.3f} | {_share(then.late_in_view, then.late)} | "
+                    f"{_share(now.late_in_view, now.late)} | {then.per_100_calls:.1f} | {now.per_100_calls:.1f} |"
+                )
 
 
 def in_short(played: Sequence[Played]) -> Iterator[str]:
@@ -343,10 +406,23 @@ def _share(part: int, whole: int) -> str:
     return f"{part / whole:.1%}" if whole else "–"
 
 
-def _read(results: Path | None) -> list[Played]:
+def read_results(results: Path | None, *, adds: bool) -> tuple[PlayedBy, list[Played]]:
+    """Return what a file has and which code played it; refuse a file of other code if more is to be added to it."""
+    now = this_code()
     if results is None or not results.exists():
-        return []
-    return [msgspec.json.decode(line, type=Played) for line in results.read_bytes().splitlines()]
+        if results is not None and adds:
+            results.write_bytes(msgspec.json.encode(now) + b"\n")
+        return now, []
+    first, *lines = results.read_bytes().splitlines()
+    try:
+        by = msgspec.json.decode(first, type=PlayedBy)
+    except msgspec.MsgspecError:
+        raise BadInput(f"{results}: its first line does not say which code played it") from None
+    if adds and by.code != now.code:
+        raise BadInput(
+            f"{results} was played by other code (commit {by.commit}): give another file, or --minutes 0 for its tables"
+        )
+    return by, [msgspec.json.decode(line, type=Played) for line in lines]
 
 
 def _jobs(
@@ -393,6 +469,9 @@ def main() -> int:
         help=f"rows, separated by commas; also {', '.join((*APART[1::2], *RARER))}",
     )
     given.add_argument("--results", type=Path, help="what is played is kept here and not played again")
+    given.add_argument(
+        "--beside", type=Path, help="results of other code: compare the sessions that both played"
+    )
     given.add_argument("--minutes", type=float, help="stop after so many minutes")
     given.add_argument("--processes", type=int, help="how many sessions are played at once")
     given.add_argument("--write", action="store_true", help="put the tables into bench/README.md")
@@ -400,13 +479,19 @@ def main() -> int:
     if not CANONICAL.is_dir():
         print(ABSENT)
         return 0
-    sessions, played = (
-        chosen(asked.least_calls, [each for each in asked.sources.split(",") if each]),
-        _read(asked.results),
-    )
+    try:
+        by, played = read_results(asked.results, adds=asked.minutes != 0)
+    except BadInput as error:
+        print(error, file=sys.stderr)
+        return 2
+    sessions = chosen(asked.least_calls, [each for each in asked.sources.split(",") if each])
     if asked.minutes != 0:
         played += _play_all(_jobs(sessions[: asked.sessions or None], asked, played), asked)
-    said = "\n".join(tables(played, len(sessions)))
+    if asked.beside is not None:
+        then, others = read_results(asked.beside, adds=False)
+        print("\n".join(beside(played, others, then)))
+        return 0
+    said = "\n".join(tables(played, len(sessions), by))
     print(said)
     if asked.write:
         write_between(README, BEGIN, END, said)

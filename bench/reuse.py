@@ -178,10 +178,10 @@ class Data:
         found = np.zeros(len(chance))
         earlier: dict[str, Experience] = defaultdict(Experience)
         for cuts in rows.values():
-            own, source = Experience(), self.examples[next(iter(cuts.values()))[0]].source
-            before = earlier[source].factor()
+            source = self.examples[next(iter(cuts.values()))[0]].source
+            own = Experience(before=earlier[source].factor)
             for cut in sorted(cuts):
-                found[cuts[cut]] = np.log(own.factor(before))
+                found[cuts[cut]] = np.log(own.factor)
                 for at in cuts[cut]:
                     each = self.examples[at]
                     age = each.facts.calls_ago

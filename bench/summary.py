@@ -126,8 +126,14 @@ def later_uses(case: Case, budget: int, tokenizer: Tokenizer) -> tuple[int, int]
     cut = min(legal_cuts(case.messages), key=lambda at: abs(at - len(case.messages) * 6 // 10))
     kept = KeptReferences(extract(request_for(case.messages[:cut], budget), tokenizer))
     past = "\n".join(text for message in case.messages[:cut] for text in texts_of(message))
+    uses = named_later(past, case.messages[cut:])
+    return len(uses), sum(kept.has(use) for use in uses)
+
+
+def named_later(past: str, later: Sequence[Message]) -> set[Critical]:
+    """Return the paths and identifiers that the assistant names in later messages, unprompted, and that stand in `past`."""
     shown, uses = "", set[Critical]()
-    for message in case.messages[cut:]:
+    for message in later:
         if message.role == "assistant":
             story = story_of(SummaryRequest(messages=(message,), max_tokens=0))
             named = {
@@ -135,7 +141,7 @@ def later_uses(case: Case, budget: int, tokenizer: Tokenizer) -> tuple[int, int]
             }
             uses |= {name for name in named if name.text not in shown and name.text in past}
         shown += "\n".join(texts_of(message))
-    return len(uses), sum(kept.has(use) for use in uses)
+    return uses
 
 
 def share(text: str, wanted: Sequence[Critical]) -> float:

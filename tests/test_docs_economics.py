@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "economics.md"
-README = ROOT / "README.md"
+OVERVIEW = ROOT / "docs" / "overview.md"
 EXAMPLE = re.compile(r"```python\n(?P<code>.*?)```\n\n```text\n(?P<printed>.*?)```", re.DOTALL)
 EXPLAINED = re.compile(r"<!-- explain -->\n\n```text\n(?P<printed>.*?)```", re.DOTALL)
 
@@ -40,20 +40,20 @@ def test_every_python_block_has_its_output(ran: list[tuple[str, str]]) -> None:
     assert PAGE.read_text(encoding="utf-8").count("```python") == len(ran)
 
 
-def test_the_readme_shows_the_explanation_of_the_same_session(ran: list[tuple[str, str]]) -> None:
-    shown = EXPLAINED.search(README.read_text(encoding="utf-8"))
+def test_the_overview_shows_the_explanation_of_the_same_session(ran: list[tuple[str, str]]) -> None:
+    shown = EXPLAINED.search(OVERVIEW.read_text(encoding="utf-8"))
     assert shown is not None
     assert shown["printed"] == ran[-1][1]
 
 
 def rewrite() -> None:
-    """Put what the examples print into the page, and what the last one prints into the README."""
+    """Put what the examples print into the page, and what the last one prints into the overview."""
     printed = [said for _, said in examples()]
     left = iter(printed)
     page = PAGE.read_text(encoding="utf-8")
     PAGE.write_text(EXAMPLE.sub(lambda found: _with(found, next(left)), page), encoding="utf-8")
-    readme = README.read_text(encoding="utf-8")
-    README.write_text(EXPLAINED.sub(lambda found: _with(found, printed[-1]), readme), encoding="utf-8")
+    overview = OVERVIEW.read_text(encoding="utf-8")
+    OVERVIEW.write_text(EXPLAINED.sub(lambda found: _with(found, printed[-1]), overview), encoding="utf-8")
 
 
 def _with(found: re.Match[str], printed: str) -> str:

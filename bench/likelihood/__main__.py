@@ -3,6 +3,7 @@
     .venv/bin/python -m bench.likelihood points                  # choose the decision points anew, by the rule
     .venv/bin/python -m bench.likelihood inputs [--most 4000]    # the prompt of each, and every view of it, as tokens
     .venv/bin/python -m bench.likelihood validity-inputs         # the pairs of the validity check
+    .venv/bin/python -m bench.likelihood probe-inputs            # questions about each session, and the one right answer
     .venv/bin/python -m bench.likelihood score [INPUTS]          # on this machine, or --server URL, or --llama
     .venv/bin/python -m bench.likelihood sample                  # all of it for 20 short points, without a GPU
     .venv/bin/python -m bench.likelihood verify                  # PyTorch and the tokens beside llama.cpp's
@@ -31,6 +32,7 @@ from bench.likelihood.evidence import (
     by_point,
     main_table,
     picture,
+    probe_table,
     validity_of,
     validity_table,
     views_in,
@@ -38,7 +40,8 @@ from bench.likelihood.evidence import (
 from bench.likelihood.inputs import write_case
 from bench.likelihood.model import FOLDER, model_file, scoring_python
 from bench.likelihood.peers import Peers
-from bench.likelihood.points import BANDS, MOST_TOKENS, decisions_of, points, read_points, scripts
+from bench.likelihood.points import BANDS, MOST_TOKENS, decisions, decisions_of, points, read_points, scripts
+from bench.likelihood.probes import NEEDED, cases_of
 from bench.likelihood.score import read_rows
 from bench.likelihood.validity import NEEDED_AUC, NEEDED_PAIRS, checked, views_of
 from bench.likelihood.views import ABLATED_AT
@@ -47,8 +50,11 @@ from bench.transcripts import ABSENT, CANONICAL
 
 POINTS = Path(__file__).with_name("points.jsonl")
 SCORES = Path(__file__).with_name("scores.jsonl")
+PROBE_SCORES = Path(__file__).with_name("scores_probes.jsonl")
 SAMPLE_SCORES = Path(__file__).with_name("scores_sample.jsonl")
-INPUTS, PEER_INPUTS, PAIRS = (FOLDER / name for name in ("inputs.jsonl", "peers.jsonl", "validity.jsonl"))
+INPUTS, PEER_INPUTS, PAIRS, PROBES = (
+    FOLDER / name for name in ("inputs.jsonl", "peers.jsonl", "validity.jsonl", "probes.jsonl")
+)
 PAGE = ROOT / "docs" / "evidence.md"
 PICTURE = ROOT / "docs" / "pictures" / "likelihood.svg"
 BEGIN, END = "<!-- bench.likelihood -->\n", "<!-- end of bench.likelihood -->\n"
@@ -91,6 +97,19 @@ def write_pairs(most: int) -> None:
     print(f"{len(found)} pairs")
 
 
+def write_probes(most: int) -> None:
+    """Write the questions about the session of each decision point."""
+    FOLDER.mkdir(exist_ok=True)
+    chosen = [each for each in read_points(POINTS) if not most or each.tokens <= most]
+    kinds: Counter[str] = Counter()
+    with PROBES.open("wb") as file:
+        for decision in decisions(chosen):
+            for case in cases_of(decision):
+                file.write(write_case(case))
+                kinds[case.spots[0].kind] += 1
+    print(", ".join(f"{kind}: {count}" for kind, count in sorted(kinds.items())))
+
+
 def score(arguments: Sequence[str]) -> int:
     """Run the scoring in its environment."""
     command = [str(scoring_python()), "-m", "bench.likelihood.score", *arguments]
@@ -130,6 +149,12 @@ def page() -> Iterator[str]:
     else:
         yield ""
         yield "Until it passes, no table of views is published."
+    asked = by_point(read_rows(PROBE_SCORES))
+    if asked:
+        yield from ["", "### Questions about the session", ""]
+        yield from probe_table(asked)
+        yield ""
+        yield f"Kinds that are right less than {NEEDED:.0%} of the time with the full prompt say nothing about views."
     yield from ["", "### The sample, on a processor", ""]
     if sampled:
         yield f"{len(sampled)} points with prompts of up to {SAMPLE_TOKENS:,} tokens."
@@ -170,7 +195,8 @@ def main() -> int:
         if not asked.server:
             by.append(str(model_file()))
         limits = ["--minutes", str(asked.minutes), "--most", str(asked.most), "--points", str(asked.points)]
-        return score([str(inputs), str(SCORES), *by, *limits, "--views", asked.views])
+        to = PROBE_SCORES if inputs.name.startswith(PROBES.stem) else SCORES
+        return score([str(inputs), str(to), *by, *limits, "--views", asked.views])
     if asked.command == "verify":
         return subprocess.run(
             [str(scoring_python()), "-m", "bench.likelihood.verify", str(INPUTS), str(model_file())],
@@ -185,6 +211,8 @@ def main() -> int:
             write_points()
         case "inputs":
             write_inputs(asked.most, asked.minutes, with_peers=asked.peers)
+        case "probe-inputs":
+            write_probes(asked.most)
         case "validity-inputs":
             write_pairs(asked.most or MOST_TOKENS)
         case _:
@@ -203,13 +231,14 @@ def _parser() -> argparse.ArgumentParser:
         "--peers", action="store_true", help="the views of the peers, from their own packages"
     )
     pairs = commands.add_parser("validity-inputs", help="make the pairs of the validity check")
+    probing = commands.add_parser("probe-inputs", help="make the questions about each session")
     scoring = commands.add_parser("score", help="score a file of inputs")
     scoring.add_argument("inputs", nargs="?", type=Path)
     scoring.add_argument("--server", default="", help="the address of a vLLM server with the model")
     scoring.add_argument("--llama", action="store_true", help="by llama.cpp instead of PyTorch")
     scoring.add_argument("--views", default="", help="beginnings of the names of views")
     scoring.add_argument("--points", type=int, default=0, help="so many points at most")
-    for each in (making, pairs, scoring):
+    for each in (making, pairs, probing, scoring):
         each.add_argument("--most", type=int, default=0, help="leave out points with longer prompts")
     sampling = commands.add_parser("sample", help="20 short points on this machine")
     for each in (making, scoring, sampling):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bench.likelihood.inputs import FULL
 from bench.likelihood.points import BANDS, band_of
+from bench.likelihood.probes import NEEDED as PROBES_NEEDED
 from bench.likelihood.prompts import KINDS
 from bench.likelihood.validity import NEEDED_AUC, NEEDED_PAIRS, auc
 
@@ -226,6 +227,25 @@ def by_length(scores: Scores, views: Sequence[str]) -> Iterator[str]:
         cells = [loss_per_token(scores, view, band=band) for band in BANDS]
         if any(cells):
             yield f"| {view} | " + " | ".join("–" if cell is None else str(cell) for cell in cells) + " |"
+
+
+def probe_table(scores: Scores) -> Iterator[str]:
+    """Yield, by kind of question, how many the model answers exactly with the full prompt and over each view."""
+    kinds: dict[str, list[Mapping[str, Row]]] = defaultdict(list)
+    for point, views in scores.items():
+        kinds[point.rpartition("#")[2].partition(" ")[2]].append(views)
+    shown = sorted({view for views in scores.values() for view in views} - {FULL})
+    yield f"| question | asked | full prompt | {' | '.join(shown)} |"
+    yield "|---" * (3 + len(shown)) + "|"
+    for kind, asked in sorted(kinds.items()):
+        right = sum(views[FULL]["spots"] == "1" for views in asked) / len(asked)
+        cells = [_right(asked, view) if right >= PROBES_NEEDED else "–" for view in shown]
+        yield f"| {kind} | {len(asked)} | {right:.0%} | {' | '.join(cells)} |"
+
+
+def _right(asked: Sequence[Mapping[str, Row]], view: str) -> str:
+    had = [views[view]["spots"] == "1" for views in asked if view in views]
+    return f"{sum(had) / len(had):.0%} of {len(had)}" if had else "–"
 
 
 def picture(scores: Scores) -> str:

@@ -73,8 +73,11 @@ def call_text(name: str, arguments: str) -> str:
     return f'{{"name": {_spaced(name)}, "arguments": {arguments}}}'
 
 
-def prompt_pieces(messages: Sequence[Chat]) -> Iterator[tuple[int, ...]]:
-    """Yield a conversation as the prompt for a tool call, in pieces; it ends where the call's name is about to be written."""
+def prompt_pieces(messages: Sequence[Chat], *, for_call: bool = True) -> Iterator[tuple[int, ...]]:
+    """Yield a conversation as the prompt for a tool call, in pieces; it ends where the call's name is about to be written.
+
+    For an answer in words it ends where that begins.
+    """
     plain = [{**plain_message(dict(each)), "role": _role(each)} for each in messages]
     if not plain or plain[0]["role"] != "system":
         plain.insert(0, {"role": "system", "content": SYSTEM})
@@ -87,7 +90,7 @@ def prompt_pieces(messages: Sequence[Chat]) -> Iterator[tuple[int, ...]]:
             yield _answer(message)
         else:
             yield (BEGIN, *encode(f"{message['role']}\n{_text(message)}"), END, *encode("\n"))
-    yield (BEGIN, *encode("assistant\n"), CALL, *encode("\n"))
+    yield (BEGIN, *encode("assistant\n"), *((CALL, *encode("\n")) if for_call else ()))
 
 
 def prompt_tokens(messages: Sequence[Chat]) -> tuple[int, ...]:

@@ -34,9 +34,9 @@ class Cache:
 
 
 class Qwen:
-    """The model; weights in bfloat16, norms and probabilities in float32."""
+    """The model; weights in bfloat16 unless asked for in float32, norms and probabilities in float32."""
 
-    def __init__(self, path: Path, *, device: str = "cpu") -> None:
+    def __init__(self, path: Path, *, device: str = "cpu", precise: bool = False) -> None:
         file = Gguf(path)
         told = {
             key.partition(".")[2]: value for key, value in file.metadata.items() if key.startswith("qwen2.")
@@ -52,7 +52,8 @@ class Qwen:
         self._rates = self._rates.to(device=device)
 
         def weight(name: str) -> Tensor:
-            return torch.from_numpy(file.tensor(name)).to(torch.bfloat16).to(device)
+            kind = torch.float32 if precise else torch.bfloat16
+            return torch.from_numpy(file.tensor(name)).to(kind).to(device)
 
         self._embedding = weight("token_embd.weight")
         self._head = weight("output.weight") if "output.weight" in file.names else self._embedding

@@ -11,13 +11,17 @@ from random import Random
 from types import ModuleType
 from typing import Any
 
+import msgspec
+
 from bench.likelihood.prompts import Chat, prompt_tokens
 from bench.peers.stand_in import summary_of
 from bench.real_peers_sent import text_of
 from lowwater.core.mechanisms import registry, spans
 from lowwater.core.summary.request import SummaryRequest, Written
+from lowwater.core.tools import SEARCH
 from lowwater.core.turns import pins
 from lowwater.session.library import Lowwater
+from lowwater.session.session import Session
 from lowwater.settings import Settings
 
 MODEL, WINDOW = "gpt-5.6-sol", 32_768
@@ -55,25 +59,53 @@ def lowwater_view(
     messages: Sequence[Chat], ceiling: int, *, without: str = "", extractive: bool = False
 ) -> list[Chat]:
     """Return what the engine shows under a ceiling, as it ships, with summaries of the stand-in or, without a model, extracted."""
-    history = [dict(message) for message in messages]
-    system = history.pop(0)["content"] if history[0]["role"] == "system" else None
+    with (
+        _switched_off(without),
+        _session(messages, ceiling, without=without, extractive=extractive) as session,
+    ):
+        return _shown(session, messages)
+
+
+def view_and_recall(messages: Sequence[Chat], ceiling: int, words: str) -> tuple[list[Chat], list[Chat]]:
+    """Return the view, and the messages of a search for these words by the recall tool."""
+    with _session(messages, ceiling) as session:
+        shown = _shown(session, messages)
+        arguments = msgspec.json.encode({"query": words}).decode()
+        found = session.recall_tools().handle(SEARCH, arguments)
+    function = {"name": SEARCH, "arguments": arguments}
+    return shown, [
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "recall", "type": "function", "function": function}],
+        },
+        {"role": "tool", "tool_call_id": "recall", "content": found},
+    ]
+
+
+@contextmanager
+def _session(
+    messages: Sequence[Chat], ceiling: int, *, without: str = "", extractive: bool = False
+) -> Iterator[Session]:
     settings: dict[str, Any] = {"max_view_tokens": ceiling, "quiet": True}
     if without == "digests":
         settings["digest_ratio"] = 0
-    with (
-        _switched_off(without),
-        Lowwater(
-            store="memory:",
-            model=MODEL,
-            policy="rent-or-buy",
-            summarizer=None if extractive else StandInWriter(summary_size(ceiling)),
-            settings=Settings(**settings),
-        ) as library,
-    ):
+    with Lowwater(
+        store="memory:",
+        model=MODEL,
+        policy="rent-or-buy",
+        summarizer=None if extractive else StandInWriter(summary_size(ceiling)),
+        settings=Settings(**settings),
+    ) as library:
         session = library.session("likelihood")
         session.learn_context_length(WINDOW)
-        session.append(history)
-        shown: list[Chat] = session.prepare(system=system, offers_recall=True).as_openai()["messages"]
+        session.append([dict(each) for each in messages if each["role"] != "system"])
+        yield session
+
+
+def _shown(session: Session, messages: Sequence[Chat]) -> list[Chat]:
+    system = messages[0]["content"] if messages[0]["role"] == "system" else None
+    shown: list[Chat] = session.prepare(system=system, offers_recall=True).as_openai()["messages"]
     return shown
 
 
@@ -121,9 +153,30 @@ def groups_of(messages: Sequence[Chat]) -> list[list[Chat]]:
 
 
 def newest(messages: Sequence[Chat], most: int) -> list[Chat]:
-    """Return the system prompt and the newest groups that fit into so many tokens; nothing if not even one does."""
+    """Return the system prompt and the newest groups that fit into so many tokens; nothing if not even one does.
+
+    Of the one before them, as much of the end of its texts is kept as fits too.
+    """
     head, groups = _opened(messages)
-    return _fitted(head, groups, most, order=range(len(groups) - 2, -1, -1), stops=True)
+    kept = _fitted(head, groups, most, order=range(len(groups) - 2, -1, -1), stops=True)
+    next_older = len(groups) - 1 - len(groups_of(kept[len(head) :]))
+    if not kept or next_older < 0:
+        return kept
+    longest = max(len(each["content"] or "") for each in groups[next_older])
+    low, high = 0, longest
+    while low < high:
+        middle = (low + high + 1) // 2
+        if len(prompt_tokens(_with_end(head, groups[next_older], kept, middle))) <= most:
+            low = middle
+        else:
+            high = middle - 1
+    return _with_end(head, groups[next_older], kept, low) if low else kept
+
+
+def _with_end(head: list[Chat], group: list[Chat], kept: list[Chat], characters: int) -> list[Chat]:
+    """Return what is kept behind a group with the ends of its texts."""
+    short = [{**each, "content": (each["content"] or "")[-characters:] or None} for each in group]
+    return [*head, *short, *kept[len(head) :]]
 
 
 def drawn(messages: Sequence[Chat], most: int, seed: str) -> list[Chat]:

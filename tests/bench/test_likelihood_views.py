@@ -67,10 +67,15 @@ def test_baselines_fit_keep_calls_with_their_results_and_end_as_the_prompt_does(
             assert view[-1] == messages[-1]
 
 
-def test_the_newest_are_a_beginning_less_and_the_random_ones_the_same_every_time():
+def test_the_newest_fill_the_room_with_the_end_of_an_older_result_and_the_random_ones_are_the_same_every_time():
     messages = session()
     kept = newest(messages, 2_000)
-    assert kept[1:] == messages[-len(kept) + 1 :]
+    of_end = messages[-len(kept) + 1 :]
+    assert kept[3:] == of_end[2:]
+    assert kept[1] == of_end[0]
+    assert of_end[1]["content"].endswith(kept[2]["content"])
+    assert 0 < len(kept[2]["content"]) < len(of_end[1]["content"])
+    assert len(prompt_tokens(kept)) > 1_980
     assert drawn(messages, 2_000, "seed") == drawn(messages, 2_000, "seed")
     assert drawn(messages, 2_000, "seed") != drawn(messages, 2_000, "other")
 

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from lowwater.cli.app import COMMANDS, app
+from lowwater.cli.app import COMMANDS, app, main
 from lowwater.cli.command import run
 from lowwater.errors import BadInput
 
@@ -116,11 +116,16 @@ def test_an_error_is_one_sentence_on_standard_error() -> None:
         ("config --treshold 1", "Possible options"),
     ],
 )
-def test_wrong_usage_names_what_was_meant(typed: str, hint: str) -> None:
-    failed = lowwater(*typed.split())
-    assert failed.returncode == 2
-    assert hint in " ".join(failed.stderr.replace("│", "").split())
-    assert "Traceback" not in failed.stderr
+def test_wrong_usage_names_what_was_meant(
+    typed: str, hint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["lowwater", *typed.split()])
+    with pytest.raises(SystemExit) as left:
+        main()
+    said = capsys.readouterr().err
+    assert left.value.code == 2
+    assert hint in " ".join(said.replace("│", "").split())
+    assert "Traceback" not in said
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from lowwater.cli.audit import audit
+from lowwater.cli.audit import _start_before, audit
 from lowwater.cli.wording import CAUSE_WORDS, from_the_end
 from lowwater.lab.audit.findings import CAUSES
 from lowwater.logs.importers import FOLDERS
@@ -110,7 +112,7 @@ def test_a_person_sees_where_the_money_went(logs, by, columns):
     page = shown(logs, "--by", by, columns=columns)
     for words in (
         " were paid: 4 sessions, 166 calls,",
-        "Compacting when it pays would have saved about $",
+        ") avoidable: compact when it pays",
         "lowwater run --shadow -- claude",
         "cache reads",
         "first call of a session",
@@ -176,6 +178,51 @@ def test_since_leaves_earlier_days_out(logs):
     said = told(logs, "--since", "2026-02-11")
     assert [line["name"] for line in said["days"]] == ["2026-02-11", "2026-02-12"]
     assert "no recorded session has a call since" in str(run(logs, "--since", "2027-01-01").exception)
+
+
+def test_the_first_three_lines_say_what_was_paid_what_was_avoidable_and_what_to_do(logs):
+    paid, avoidable, command = shown(logs, columns=100).splitlines()[:3]
+    assert re.fullmatch(r"\$[0-9.]+ were paid: 4 sessions, 166 calls, 2026-02-09 to 2026-02-12", paid)
+    assert re.match(r"About \$[0-9.]+ \([0-9]+%\) avoidable: ", avoidable)
+    assert command == "Do that: lowwater run -- claude · only see it: lowwater run --shadow -- claude"
+
+
+def test_two_periods_are_compared(logs):
+    page = shown(logs, "--since", "2026-02-11", "--compare")
+    rows = {line[:18].strip(): line.split()[-3:] for line in page.splitlines()}
+    assert rows["sessions"] == ["2", "2", "+0%"]
+    assert rows["calls"] == ["81", "85", "+5%"]
+    said = told(logs, "--since", "2026-02-11", "--compare")
+    assert (said["before"]["calls"], said["total"]["calls"]) == (81, 85)
+    assert _start_before("2026-02-11", "2026-02-12") == "2026-02-09"
+    assert "--compare goes with --since" in str(run(logs, "--compare").exception)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_watching_reads_again_when_a_log_changes_and_ctrl_c_ends_it(logs):
+    import pty
+
+    ours, theirs = pty.openpty()
+    env = os.environ | {"XDG_CACHE_HOME": str(logs.parent / "cache"), "TZ": "UTC", "TERM": "xterm"}
+    command = [sys.executable, "-m", "lowwater", "audit", str(logs), "--watch"]
+    with subprocess.Popen(command, env=env, stdout=theirs, stderr=theirs, start_new_session=True) as watching:
+        os.close(theirs)
+        seen = read_until(ours, "Ctrl-C ends it")
+        assert "4 sessions, 166 calls" in seen
+        (logs / "one" / "4.jsonl").write_text(claude_code("session-4", calls=7, at=START + 5 * DAY))
+        assert "5 sessions, 173 calls" in read_until(ours, "Ctrl-C ends it")
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(30) == 130
+    os.close(ours)
+    assert "--watch draws on a terminal" in str(run(logs, "--watch").exception)
+
+
+def read_until(file: int, words: str) -> str:
+    """Return what a program writes to its terminal until these words; the test's own timeout ends it otherwise."""
+    shown = ""
+    while words not in shown:
+        shown += os.read(file, 65_536).decode(errors="replace")
+    return shown
 
 
 def test_broken_lines_and_files_without_a_session_are_told(logs):

@@ -12,7 +12,7 @@ from lowwater.errors import BadSetting
 from lowwater.settings.resolve import Setting, catalogue, sections
 from lowwater.settings.schema import settings_schema
 
-ALL = [pytest.param(setting, id=setting.path) for setting in catalogue()]
+ONE_OF_EACH_KIND = list({type(setting.default): setting for setting in catalogue()}.values())
 
 
 @pytest.fixture(autouse=True)
@@ -46,18 +46,18 @@ def test_the_table_shows_every_setting_with_where_it_came_from(monkeypatch: pyte
     assert max(map(len, shown.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("setting", ALL)
-def test_every_setting_has_a_flag_that_reaches_it(setting: Setting) -> None:
-    if isinstance(setting.default, bool):
-        args = [setting.flag if not setting.default else f"--no-{setting.flag[2:]}"]
-    else:
-        args = [
-            setting.flag,
-            json.dumps(json.loads(config("--json").stdout)["origins"][setting.name]["value"]),
-        ]
-        args[1] = args[1].strip('"')
-    origin = config_json(*args)["origins"][setting.name]
-    assert (origin["source"], origin["place"]) == ("flag", setting.flag)
+def test_every_setting_has_a_flag_that_reaches_it() -> None:
+    values = {name: origin["value"] for name, origin in config_json()["origins"].items()}
+    flags: list[str] = []
+    for setting in catalogue():
+        if isinstance(setting.default, bool):
+            flags.append(setting.flag if not setting.default else f"--no-{setting.flag[2:]}")
+        else:
+            flags += [setting.flag, json.dumps(values[setting.name]).strip('"')]
+    origins = config_json(*flags)["origins"]
+    assert {name: (origin["source"], origin["place"]) for name, origin in origins.items()} == {
+        setting.name: ("flag", setting.flag) for setting in catalogue()
+    }
 
 
 def test_a_clamped_value_is_marked_and_warned_of() -> None:
@@ -82,7 +82,7 @@ def test_json_has_a_stable_shape_whose_settings_fit_the_schema(monkeypatch: pyte
     assert report["warnings"] == ["the environment variable LOWWATER_ZZZ is no setting"]
 
 
-@pytest.mark.parametrize("setting", ALL)
+@pytest.mark.parametrize("setting", ONE_OF_EACH_KIND, ids=lambda setting: setting.path)
 def test_one_setting_says_what_it_means_and_how_to_set_it(setting: Setting) -> None:
     shown = " ".join(config(setting.path).stdout.split())
     for words in (setting.description, setting.expected, setting.path, setting.variable, setting.flag):

@@ -39,6 +39,14 @@ def test_a_person_sees_a_bar_and_what_it_is_made_of(session: Path) -> None:
     assert all(len(line) <= 100 for line in shown.output.splitlines())
 
 
+def test_the_window_is_named_after_the_model_it_belongs_to(session: Path, tmp_path: Path) -> None:
+    asked = RUNNER.invoke(app, ["inspect", str(session), "--model", "claude-haiku-4-5"]).output
+    assert "of the 200,000 of claude-haiku-4-5" in asked
+    (tmp_path / "hi.json").write_text('[{"role": "user", "content": "Good morning to you"}]')
+    bare = RUNNER.invoke(app, ["inspect", str(tmp_path / "hi.json")]).output
+    assert "tokens in 1 message, 1 turn · 0% of the 128,000 of an unknown model" in bare
+
+
 def test_a_program_gets_numbers_that_add_up(session: Path) -> None:
     said = json.loads(RUNNER.invoke(app, ["inspect", str(session), "--json"]).output)
     contents = said["contents"]

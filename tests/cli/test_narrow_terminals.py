@@ -100,6 +100,7 @@ def test_the_bill_of_a_run_can_be_json(tmp_path: Path) -> None:
         "cost": 0,
         "net": 0,
         "thinking_off": 0,
+        "kept_warm": {"calls": 0, "cost": 0, "saved": 0},
         "recall": {"offered": 0, "used": 0, "found": 0, "named": 0},
         "sessions": [],
     }

@@ -224,3 +224,13 @@ def test_an_unreadable_store_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "s.db").write_bytes(b"not a database" * 99)
     failed = sessions(tmp_path / "s.db", "list")
     assert isinstance(failed.exception, LowwaterError)
+
+
+def test_a_file_that_is_missing_is_named_once(tmp_path: Path) -> None:
+    missing, folder = tmp_path / "missing.json", tmp_path
+    done = sessions(tmp_path / "s.db", "import", str(missing), str(folder))
+    assert done.exit_code == 1
+    assert f"{missing}: no such file" in done.output
+    assert done.output.count(str(missing)) == 1
+    assert done.output.count(f"{folder} is a directory") == 1
+    assert f"{folder}: {folder}" not in done.output

@@ -5,9 +5,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-import anthropic
 import openai
 from msgspec import Struct
+
+from tests.sdk_clients import anthropic_client, async_anthropic_client, async_openai_client, openai_client
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 URL = f"data:image/png;base64,{PIXEL}"
@@ -88,20 +89,14 @@ class MessagesTalk(Talk):
         return {**given, "messages": self.listed, **self.options}
 
     def _blocking(self) -> Any:
-        http = anthropic.DefaultHttpxClient(verify=False)
-        with anthropic.Anthropic(
-            base_url=self.url, api_key="sk-one", max_retries=0, http_client=http
-        ) as client:
+        with anthropic_client(self.url, api_key="sk-one") as client:
             if not self.colour.streams:
                 return client.messages.create(**self._fields())
             with client.messages.stream(**self._fields()) as stream:
                 return stream.get_final_message()
 
     async def _awaited(self) -> Any:
-        http = anthropic.DefaultAsyncHttpxClient(verify=False)
-        async with anthropic.AsyncAnthropic(
-            base_url=self.url, api_key="sk-one", max_retries=0, http_client=http
-        ) as client:
+        async with async_anthropic_client(self.url, api_key="sk-one") as client:
             if not self.colour.streams:
                 return await client.messages.create(**self._fields())
             async with client.messages.stream(**self._fields()) as stream:
@@ -114,14 +109,10 @@ class MessagesTalk(Talk):
 
 class _OpenAiTalk(Talk):
     def _client(self) -> openai.OpenAI:
-        http = openai.DefaultHttpxClient(verify=False)
-        return openai.OpenAI(base_url=f"{self.url}/v1", api_key="sk-one", max_retries=0, http_client=http)
+        return openai_client(self.url, api_key="sk-one")
 
     def _async_client(self) -> openai.AsyncOpenAI:
-        http = openai.DefaultAsyncHttpxClient(verify=False)
-        return openai.AsyncOpenAI(
-            base_url=f"{self.url}/v1", api_key="sk-one", max_retries=0, http_client=http
-        )
+        return async_openai_client(self.url, api_key="sk-one")
 
 
 class ChatTalk(_OpenAiTalk):

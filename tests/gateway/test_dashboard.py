@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -18,6 +19,7 @@ from lowwater.gateway.options import GatewayOptions
 from lowwater.gateway.server import served
 from lowwater.protocols import Store
 from lowwater.stores.memory import MemoryStore
+from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing import demo_session
 from tests.gateway.conftest import Starting, eventually
 
@@ -53,7 +55,9 @@ def worked_session(store: Store, name: str, *, turns: int = 60) -> None:
     """Play a session with compactions; its newest user message holds a word to look for."""
     messages = demo_session(turns=turns).as_anthropic()
     assert isinstance(messages, list)
-    session = Lowwater(model="claude-haiku-4-5", store=store, summarizer=()).session(name, title="A title")
+    session = Lowwater(model="claude-haiku-4-5", store=store, summarizer=()).session(
+        name, title="Fix the failing parser tests"
+    )
     for at, message in enumerate(messages):
         if message["role"] == "assistant":
             session.prepare(messages[:at])
@@ -106,7 +110,7 @@ def operator(store: Store) -> Iterator[Opened]:
 
 def test_a_session_is_told_with_its_calls_its_bill_and_its_compactions(owner: Opened) -> None:
     (row,) = owner.get("sessions").json()["sessions"]
-    assert (row["name"], row["title"], row["turns"]) == ("work", "A title", 60)
+    assert (row["name"], row["title"], row["turns"]) == ("work", "Fix the failing parser tests", 60)
     page = owner.get("session", name="work").json()
     calls, costs = page["calls"], page["costs"]
     assert calls["index"] == list(range(1, 61))
@@ -283,13 +287,67 @@ def test_the_page_may_load_nothing_but_its_own_files(owner: Opened) -> None:
         assert headers["cache-control"] == "no-store"
 
 
+ODD_VALUES = (
+    '"\\ud800"',
+    '"a\\u0000b"',
+    "1e400",
+    "null",
+    "[]",
+    '{"a": 1}',
+    '"lw:999999999999999"',
+    '"lw:0"',
+    "-1",
+    '"("',
+    '"%00"',
+)
+ODD_WORDS = (
+    "%ED%B2%80",
+    "%00",
+    "-1",
+    "%C2%B2",
+    "%D9%A3",
+    "999999999",
+    "%22",
+    "NEAR(a%20b)",
+    "a*",
+    "((",
+    "AND%20OR",
+    "-" * 2_000,
+    "a+" * 900,
+)
+
+
+def test_whatever_is_sent_is_answered_with_a_sentence(tmp_path: Path) -> None:
+    kept = SqliteStore(tmp_path / "odd.db")
+    worked_session(kept, "work", turns=6)
+    with served(DashboardServer(opened(kept))) as url, httpx2.Client(timeout=30) as client:
+        page = Opened(url=url, store=kept, client=client)
+        assert page.post("login", token=TOKEN).status_code == 200
+        headers = {"content-type": "application/json", **page.key}
+        for path in ("undo", "pin", "unpin", "compact", "delete", "restore", "unlock", "login"):
+            bodies = [
+                f'{{"name": "work", "{key}": {value}}}'.encode()
+                for key in ("text", "to", "name", "focus", "token", "key", "confirmed")
+                for value in ODD_VALUES
+            ]
+            for body in (*bodies, b"", b"[]", b"[" * 20_000, b"\xff\xfe", b'{"name": "work", "name": 1}'):
+                answer = client.post(f"{url}/dashboard/api/{path}", content=body, headers=headers)
+                assert answer.status_code < 500, (path, body[:80], answer.text)
+        for path in ("sessions", "session", "filling", "compaction", "message", "pins", "search", "export"):
+            for key in ("name", "number", "words", "first"):
+                for word in ODD_WORDS:
+                    answer = client.get(f"{url}/dashboard/api/{path}?name=work&{key}={word}")
+                    assert answer.status_code < 500, (path, key, word, answer.text)
+    kept.close()
+
+
 # Who sees contents
 
 
 def test_an_operator_sees_figures_and_no_words(operator: Opened) -> None:
     listed, page = operator.get("sessions"), operator.get("session", name="work")
     assert page.json()["costs"]["total"] > 0
-    assert "A title" not in listed.text + page.text
+    assert "Fix the failing parser tests" not in listed.text + page.text
     for path in ("compaction", "message", "pins", "export"):
         assert operator.get(path, name="work", number="1").status_code == 403, path
     assert operator.get("search", name="work", words="Remember").status_code == 403
@@ -346,6 +404,15 @@ def test_run_shows_its_user_everything(store: Store) -> None:
         page = Opened(url=url, store=store, client=client)
         assert page.post("login", token=TOKEN).status_code == 200
         assert SECRET_WORD in page.get("search", words="Remember").text
+
+
+def test_a_gateway_for_others_shows_no_contents_whatever_its_tenant_is_called(store: Store) -> None:
+    options = GatewayOptions(tenant="me", access_keys=("gw-key",), dashboard_token=TOKEN)
+    with served(Gateway(options, store)) as url, httpx2.Client(timeout=30) as client:
+        page = Opened(url=url, store=store, client=client)
+        assert page.post("login", token=TOKEN).status_code == 200
+        assert page.get("search", words="Remember").json() == {"hits": []}
+        assert page.get("message", name="work", number="1").status_code == 403
 
 
 # Contents and actions

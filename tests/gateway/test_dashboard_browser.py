@@ -108,7 +108,7 @@ def test_list_and_session_are_drawn_fit_the_screen_and_are_accessible(
     page.wait_for_selector("#rows td")
     assert TOKEN not in page.url, "the address can be shown to others"
     _check_page(page, "the list")
-    tab.open_session("A title")
+    tab.open_session("Fix the failing parser tests")
     page.locator("details.event summary").first.click()
     page.get_by_role("button", name="Before and after").first.click()
     page.wait_for_selector("#events .soft, #events .sides")
@@ -143,10 +143,10 @@ def test_without_the_token_there_is_nothing_to_see_and_pasting_it_opens_the_list
     page.get_by_label("Token").fill("lw-wrong")
     page.get_by_role("button", name="Open").click()
     tab.said("not this dashboard's token")
-    assert "A title" not in page.content()
+    assert "Fix the failing parser tests" not in page.content()
     page.get_by_label("Token").fill(f"{served_url}/dashboard#token={TOKEN}")
     page.keyboard.press("Enter")
-    page.get_by_role("link", name="A title").wait_for()
+    page.get_by_role("link", name="Fix the failing parser tests").wait_for()
     assert tab.wrong == []
 
 
@@ -156,7 +156,7 @@ def test_every_action_of_a_session(browser: playwright.Browser) -> None:
     access = DashboardAccess(is_owner=True, token=TOKEN)
     with served(DashboardServer(Dashboard(kept, GatewayOptions(), access))) as url:
         tab = Tab(browser, url)
-        page = tab.open_session("A title")
+        page = tab.open_session("Fix the failing parser tests")
         # Undo
         page.locator("details.event summary").first.click()
         page.get_by_role("button", name="Undo to before this").first.click()

@@ -7,8 +7,6 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import anthropic
-import openai
 import pytest
 from langchain.agents import create_agent
 from langchain_anthropic import ChatAnthropic
@@ -26,6 +24,7 @@ from lowwater.testing.provider import Answer, Call, CallTools, Say, Seen
 from tests.gateway.conftest import Starting, Through
 from tests.gateway.request_prefixes import moves
 from tests.gateway.scripted_work import is_result, listed_in
+from tests.sdk_clients import async_anthropic_client, async_openai_client
 
 SIZES = pytest.mark.parametrize(
     ("lines", "compacts"), [(3, False), (400, True)], ids=["small", "compacted in between"]
@@ -123,19 +122,9 @@ def test_a_langchain_agent(start: Starting, api: str, streams: bool, lines: int,
 
 def pydantic_model(name: str, url: str) -> tuple[Any, Any]:
     if name == "messages":
-        claude = anthropic.AsyncAnthropic(
-            base_url=url,
-            api_key="k",
-            max_retries=0,
-            http_client=anthropic.DefaultAsyncHttpxClient(verify=False),
-        )
+        claude = async_anthropic_client(url)
         return AnthropicModel("claude-opus-4-5", provider=AnthropicProvider(anthropic_client=claude)), claude
-    client = openai.AsyncOpenAI(
-        base_url=f"{url}/v1",
-        api_key="k",
-        max_retries=0,
-        http_client=openai.DefaultAsyncHttpxClient(verify=False),
-    )
+    client = async_openai_client(url)
     made: Any = OpenAIChatModel if name == "chat" else OpenAIResponsesModel
     return made("gpt-5.5", provider=OpenAIProvider(openai_client=client)), client
 

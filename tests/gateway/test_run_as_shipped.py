@@ -19,6 +19,7 @@ from lowwater.core.formats.codec import decode_messages
 from lowwater.core.messages import Format
 from lowwater.core.stored import Account
 from lowwater.core.summary.extractive import extract
+from lowwater.core.summary.frame import unframe
 from lowwater.core.summary.request import SummaryRequest
 from lowwater.core.tokens.counting import rules_for
 from lowwater.core.tools import SEARCH
@@ -93,12 +94,16 @@ class Reading(Work):
         return CallTools(calls=answer.calls, text=named + thought * 3)
 
     def _summary(self, seen: Seen) -> str:
-        """Return what the stand-in of replays would write."""
+        """Return what the stand-in of replays would write, which updates the summary before it."""
         format = self._case.format
         messages = decode_messages([msgspec.json.encode(each) for each in listed_in(seen)[:-1]], format)
+        at = next((at for at, each in enumerate(messages) if unframe(each.text) != each.text), None)
+        previous = "" if at is None else unframe(messages[at].text)
+        since = messages[0 if at is None else at + 1 :]
         room = sheet_of(model_named(self._case.model, load_registry())).summary
         return extract(
-            SummaryRequest(messages=tuple(messages), max_tokens=room), counter_for(self._case.model)
+            SummaryRequest(messages=tuple(since), previous=previous, max_tokens=room),
+            counter_for(self._case.model),
         )
 
 

@@ -19,12 +19,12 @@ from agents import (
     function_tool,
     set_tracing_disabled,
 )
-from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
 from bench.frameworks.task import SYSTEM, log_of, question
 from lowwater.integrations.openai_agents import LowwaterSession
 from lowwater.testing.provider import Answer, Call, CallTools, Say, Seen
 from tests.integrations.played_agents import TURNS, Played, played
+from tests.sdk_clients import async_openai_client
 
 NAME = "monday"
 AnyModel: TypeAlias = OpenAIChatCompletionsModel | OpenAIResponsesModel
@@ -46,12 +46,7 @@ def untraced() -> Iterator[None]:
 @asynccontextmanager
 async def model_for(play: Played, kind: type[AnyModel]) -> AsyncIterator[AnyModel]:
     """The model behind the provider, for one event loop."""
-    async with AsyncOpenAI(
-        base_url=play.provider.openai_base_url,
-        api_key="k",
-        max_retries=0,
-        http_client=DefaultAsyncHttpxClient(verify=False),
-    ) as client:
+    async with async_openai_client(play.provider) as client:
         yield kind(play.model, client)
 
 

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
-import anthropic
-import openai
 import pytest
 from pydantic_ai import Agent, AgentRunResultEvent
 from pydantic_ai.messages import PartDeltaEvent, TextPartDelta, ToolReturnPart
@@ -19,6 +17,7 @@ from bench.frameworks.task import SYSTEM, log_of, question
 from lowwater.integrations.pydantic_ai import LowwaterCapability
 from lowwater.testing.provider import Answer, Call, CallTools, Say, Seen
 from tests.integrations.played_agents import TURNS, WINDOW, Played, played
+from tests.sdk_clients import async_anthropic_client, async_openai_client
 
 NAME = "monday"
 
@@ -30,19 +29,10 @@ def read_log(service: str, day: int) -> str:
 
 def model_for(play: Played) -> tuple[Any, Any]:
     """The model behind the provider, and its client, which one event loop may use."""
-    provider, options = play.provider, {"api_key": "k", "max_retries": 0}
     if play.model.startswith("claude"):
-        claude = anthropic.AsyncAnthropic(
-            base_url=provider.anthropic_base_url,
-            http_client=anthropic.DefaultAsyncHttpxClient(verify=False),
-            **options,  # type: ignore[arg-type]  # a key and a number
-        )
+        claude = async_anthropic_client(play.provider)
         return AnthropicModel(play.model, provider=AnthropicProvider(anthropic_client=claude)), claude
-    client = openai.AsyncOpenAI(
-        base_url=provider.openai_base_url,
-        http_client=openai.DefaultAsyncHttpxClient(verify=False),
-        **options,  # type: ignore[arg-type]  # likewise
-    )
+    client = async_openai_client(play.provider)
     return OpenAIChatModel(play.model, provider=OpenAIProvider(openai_client=client)), client
 
 

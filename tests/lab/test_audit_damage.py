@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from lowwater.lab.audit.calls import ModelPrices, audited_calls
-from lowwater.lab.audit.damage import FEWEST, damage_by_client, damage_says, interval_of
+from lowwater.lab.audit.damage import FEWEST, Interval, damage_by_client, damage_says, interval_of
 from lowwater.lab.audit.findings import AuditedSession, Stretch
 from lowwater.lab.audit.repeats import actions_of
 from lowwater.lab.audit.session import audit_session
@@ -216,6 +216,9 @@ def test_too_few_compactions_have_no_interval():
     assert "too few" in damage_says(few)
     assert enough.until_work_more is not None
     assert (enough.until_work_more.low, enough.until_work_more.high) == (4.0, 4.0)
+    assert "there are 4.0 to 4.0 more calls until work goes on" in damage_says(enough)
+    uncertain = replace(enough, until_work_more=Interval(low=-0.5, high=1.0))
+    assert "calls until work goes on differ by -0.5 to +1.0, which may be chance" in damage_says(uncertain)
 
 
 def test_an_interval_is_the_same_at_every_run_and_holds_the_mean():

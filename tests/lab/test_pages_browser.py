@@ -352,3 +352,42 @@ def test_thousands_of_sessions_open_fast(opened: Opened) -> None:
     took = tab.number("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd")
     assert took < 5_000
     assert 0 < tab.number("document.querySelector('#days').plot.data[0].length") < 5_000 / 28
+
+
+@pytest.mark.parametrize("size", [(1_280, 900), (390, 844)], ids=["desk", "phone"])
+def test_a_project_opens_into_sessions_and_a_session_into_its_calls_and_misses(
+    opened: Opened, tmp_path: Path, size: tuple[int, int]
+) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    from lowwater.lab.audit.files import audit_files
+    from lowwater.lab.audit.report import report_of
+    from tests.cli.test_audit_command import claude_code
+
+    first = claude_code("one", calls=30)
+    again = claude_code("two", calls=50).replace("/home/shop", "/home/bakery")
+    (tmp_path / "one.jsonl").write_text(first)
+    (tmp_path / "two.jsonl").write_text(again)
+    report = report_of(list(audit_files([tmp_path], day_of=day_of)))
+    path = tmp_path / "page.html"
+    path.write_text(audit_page(report), encoding="utf-8")
+    tab = opened("audit")
+    tab.page.set_viewport_size({"width": size[0], "height": size[1]})
+    tab._address = path.as_uri()
+    tab.page.goto(tab._address)
+    page = tab.page
+    page.locator("#projects button", has_text="home/bakery").click()
+    assert "Sessions of home/bakery" in page.inner_text("#sessions-title")
+    assert page.locator("#sessions button.link").all_inner_texts() == ["two"]
+    page.locator("#sessions-title button").click()
+    assert page.locator("#sessions button.link").count() == 2
+    page.locator("#sessions button.link", has_text="one").press("Enter")
+    assert page.inner_text("#session-facts").startswith("30 calls · 0 compactions")
+    assert page.evaluate("document.activeElement.id") == "session-title"
+    assert page.locator("#calls canvas").count() == page.locator("#dollars canvas").count() == 1
+    page.locator("#session").select_option(label="two · 50 calls")
+    assert page.inner_text("#session-facts").startswith("50 calls")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    found = Axe().run(page).response["violations"]
+    assert [each["id"] for each in found if each["impact"] in {"serious", "critical"}] == []
+    assert tab.wrong == []

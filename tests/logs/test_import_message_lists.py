@@ -14,7 +14,7 @@ from lowwater.core.api_calls import Usage
 from lowwater.core.entries import Compacted
 from lowwater.core.formats.codec import encode_messages
 from lowwater.core.formats.files import WholeSession, session_lines
-from lowwater.logs.importers import Skipped, recordings
+from lowwater.logs.importers import recordings
 from lowwater.logs.message_lists import MessageLists
 from lowwater.logs.own_exports import OwnExports
 from lowwater.logs.recording import Recording
@@ -172,20 +172,6 @@ def test_no_list_stops_the_run(tmp_path_factory: pytest.TempPathFactory, message
     path.write_bytes(lines(CHAT[0], *messages))
     (recording,) = read(path)
     assert len(recording.messages) + len(recording.broken) >= 1
-
-
-@settings(max_examples=25)
-@given(st.integers(0, 600), st.integers(0, 255))
-def test_no_cut_and_no_wrong_byte_stops_the_run(
-    tmp_path_factory: pytest.TempPathFactory, at: int, byte: int
-) -> None:
-    data = bytearray(json.dumps([{"traj": CHAT}] * 2).encode())
-    data[min(at, len(data) - 1)] = byte
-    path = tmp_path_factory.getbasetemp() / "list.json"
-    for content in (data, data[:at]):
-        path.write_bytes(content)
-        skipped: list[Skipped] = []
-        list(recordings([path], formats=FORMATS, on_skipped=skipped.append))
 
 
 @pytest.mark.full

@@ -219,16 +219,3 @@ def test_nothing_in_a_message_stops_the_run(
         storage.message("ses_1", f"msg_x{at}", role, *each, **fields)
     recording = read(as_exports(storage, tmp_path_factory.getbasetemp()))["ses_1"]
     assert len(recording.messages) >= 4
-
-
-@settings(max_examples=25)
-@given(st.integers(0, 4000), st.integers(0, 255))
-def test_no_cut_and_no_wrong_byte_stops_the_run(
-    tmp_path_factory: pytest.TempPathFactory, at: int, byte: int
-) -> None:
-    path = as_exports(conversation(), tmp_path_factory.getbasetemp()) / "ses_1.json"
-    data = bytearray(path.read_bytes())
-    data[min(at, len(data) - 1)] = byte
-    for content in (data, data[:at]):
-        path.write_bytes(content)
-        list(recordings([path], formats=FORMATS))

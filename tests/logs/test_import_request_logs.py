@@ -16,7 +16,6 @@ from tests.logs.request_lines import (
     EVENTS,
     FIRST,
     SECOND,
-    SENT,
     START,
     STREAM,
     THIRD,
@@ -132,16 +131,3 @@ NAMES = st.sampled_from(
 def test_no_line_stops_the_run(tmp_path_factory: pytest.TempPathFactory, lines: list[Fields]) -> None:
     first, *_ = read(written(tmp_path_factory.getbasetemp(), pair(FIRST, "b"), *lines))
     assert texts(first)[:2] == ["a", "b"]
-
-
-@settings(max_examples=25)
-@given(st.integers(0, 900), st.integers(0, 255))
-def test_no_cut_and_no_wrong_byte_stops_the_run(
-    tmp_path_factory: pytest.TempPathFactory, at: int, byte: int
-) -> None:
-    path = written(tmp_path_factory.getbasetemp(), pair(FIRST, "b"), {"request": SENT, "response": STREAM})
-    data = bytearray(path.read_bytes())
-    data[min(at, len(data) - 1)] = byte
-    for content in (data, data[:at]):
-        path.write_bytes(content)
-        read(path)

@@ -117,19 +117,6 @@ def test_nothing_in_a_history_stops_the_run(
     assert len(first.messages) >= 4
 
 
-@settings(max_examples=25)
-@given(st.integers(0, 900), st.integers(0, 255))
-def test_no_cut_and_no_wrong_byte_stops_the_run(
-    tmp_path_factory: pytest.TempPathFactory, at: int, byte: int
-) -> None:
-    path = written(tmp_path_factory.getbasetemp(), TRAJECTORY)
-    data = bytearray(path.read_bytes())
-    data[min(at, len(data) - 1)] = byte
-    for content in (data, data[:at]):
-        path.write_bytes(content)
-        read(path)
-
-
 @pytest.mark.full
 @pytest.mark.skipif(not REAL.exists(), reason="no recorded sessions on this machine")
 def test_recorded_trajectories_are_read_whole_and_cut_ones_up_to_the_cut(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from bench.every_log import try_file
-from lowwater.logs.importers import files_in, recordings
+from lowwater.logs.importers import Skipped, files_in, recordings
 from tests.logs.log_mutations import MADE, beginning, mutations, recorded
 
 EACH = 120
@@ -57,6 +57,16 @@ def test_a_mistake_in_a_log_is_never_a_crash(name, tmp_path, record_property):
 def test_a_mistake_in_a_recorded_log_is_never_a_crash(name, tmp_path, record_property):
     log = beginning(RECORDED[name], tmp_path)
     told(name, tried(log, seed=f"recorded {name}"), record_property)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_no_mistake_in_a_log_stops_its_reading(name, tmp_path):
+    log, skipped = MADE[name](tmp_path), list[Skipped]()
+    read = sum(
+        len(list(recordings([log], on_skipped=skipped.append)))
+        for _ in mutations(log, Random(f"read {name}"), 25)
+    )
+    assert read > 12, "most mistakes cost a line, and not the session"
 
 
 def test_a_few_mistakes_in_one_log_are_tried_every_time(tmp_path):

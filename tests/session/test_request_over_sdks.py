@@ -4,8 +4,6 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import anthropic
-import openai
 import pytest
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,6 +16,7 @@ from lowwater.session.request import PreparedRequest
 from lowwater.session.session import Session
 from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.provider import Answer, Call, CallTools, Provider, Say, Seen, Think
+from tests.sdk_clients import anthropic_client, openai_client
 
 WINDOW = 20_000
 SYSTEM = "You are a careful engineer.\n" + "\n".join(f"Rule {n}: be exact about {n}." for n in range(120))
@@ -79,11 +78,10 @@ def at_seams(session: Session, request: PreparedRequest, model: str) -> Prepared
 
 def play_anthropic(model: str, policy: str, *, thinks: bool = False, seams: bool = True) -> Played:
     session, sink = opened(model, policy)
-    with Provider(answers(thinks=thinks), default_context=WINDOW) as provider:
-        http = anthropic.DefaultHttpxClient(verify=False)
-        client = anthropic.Anthropic(
-            api_key="k", base_url=provider.anthropic_base_url, max_retries=0, http_client=http
-        )
+    with (
+        Provider(answers(thinks=thinks), default_context=WINDOW) as provider,
+        anthropic_client(provider) as client,
+    ):
         session.append({"role": "user", "content": "Look into everything."})
         for step in range(STEPS):
             request = session.prepare(system=SYSTEM, tools=tools("anthropic"))
@@ -99,17 +97,12 @@ def play_anthropic(model: str, policy: str, *, thinks: bool = False, seams: bool
             session.append({"role": "user", "content": results or f"Go on with {step}."})
             if len(calls) > 1:
                 session.append({"role": "user", "content": f"And mind {step}."})
-        client.close()
     return played(provider, session, sink)
 
 
 def play_openai(model: str, policy: str) -> Played:
     session, sink = opened(model, policy)
-    with Provider(answers(), default_context=WINDOW) as provider:
-        http = openai.DefaultHttpxClient(verify=False)
-        client = openai.OpenAI(
-            api_key="k", base_url=provider.openai_base_url, max_retries=0, http_client=http
-        )
+    with Provider(answers(), default_context=WINDOW) as provider, openai_client(provider) as client:
         session.append({"role": "system", "content": SYSTEM})
         session.append({"role": "user", "content": "Look into everything."})
         for step in range(STEPS):
@@ -122,7 +115,6 @@ def play_openai(model: str, policy: str) -> Played:
                 session.append({"role": "tool", "tool_call_id": call, "content": output(step, len(calls))})
             if not calls:
                 session.append({"role": "user", "content": f"Go on with {step}."})
-        client.close()
     return played(provider, session, sink)
 
 

@@ -19,13 +19,15 @@ from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.invariants import Protected, Watch
 from lowwater.testing.provider import Answer, Call, CallTools, Provider, Say, Think
 from lowwater.testing.provider.prompt import Sealing
+from tests.sdk_clients import async_openai_client, openai_client
 
-SAMPLED = ("runway", "prune-naive", "hermes-classic")
+SAMPLED = {("runway", "gpt-5.5"), ("prune-naive", "gpt-5.6"), ("hermes-classic", "gpt-5.5")}
 A_SAMPLE_OF_POLICIES = pytest.mark.parametrize(
-    "policy",
+    ("policy", "model"),
     [
-        pytest.param(policy.name, marks=() if policy.name in SAMPLED else pytest.mark.full)
+        pytest.param(policy.name, model, marks=() if (policy.name, model) in SAMPLED else pytest.mark.full)
         for policy in POLICIES
+        for model in ("gpt-5.5", "gpt-5.6")
         if policy.name != "never"
     ],
 )
@@ -72,14 +74,6 @@ def opened(policy: str, model: str) -> tuple[Session, RecordingSink]:
     return session, sink
 
 
-def client_of(provider: Provider) -> openai.OpenAI:
-    # Reading certificates takes longer than the rest of a test, and there is no TLS on the loopback.
-    http_client = openai.DefaultHttpxClient(verify=False)
-    return openai.OpenAI(
-        api_key="k", base_url=provider.openai_base_url, max_retries=0, http_client=http_client
-    )
-
-
 def check(provider: Provider, session: Session, sink: RecordingSink) -> None:
     assert provider.refusals == ()
     assert len(provider.requests) == STEPS
@@ -90,13 +84,12 @@ def check(provider: Provider, session: Session, sink: RecordingSink) -> None:
 
 
 @A_SAMPLE_OF_POLICIES
-@pytest.mark.parametrize("model", ["gpt-5.5", "gpt-5.6"])
 def test_a_client_that_keeps_its_list_of_items(policy: str, model: str) -> None:
     session, sink = opened(policy, model)
     protected = Protected(first=2, last=6, notes_in_system=True)
     watch = Watch(protected)
     items: list[Any] = [ASKED]
-    with Provider(answers(), default_context=WINDOW) as provider, client_of(provider) as client:
+    with Provider(answers(), default_context=WINDOW) as provider, openai_client(provider) as client:
         for _ in range(STEPS):
             request = session.prepare(items, system=SYSTEM, tools=TOOLS, max_tokens=1_000)
             watch.see(internals(session).ledger, request.messages)
@@ -114,10 +107,7 @@ def test_a_session_that_is_appended_to_and_streamed_by_the_async_sdk() -> None:
     session, sink = opened("runway", "gpt-5.5")
 
     async def play(provider: Provider) -> None:
-        http_client = openai.DefaultAsyncHttpxClient(verify=False)
-        async with openai.AsyncOpenAI(
-            api_key="k", base_url=provider.openai_base_url, max_retries=0, http_client=http_client
-        ) as client:
+        async with async_openai_client(provider) as client:
             session.append(ASKED)
             for _ in range(STEPS):
                 request = await session.aprepare(system=SYSTEM, tools=TOOLS)
@@ -141,7 +131,7 @@ def test_a_session_that_is_appended_to_and_streamed_by_the_async_sdk() -> None:
 def test_what_was_not_touched_leaves_as_it_came() -> None:
     session, sink = opened("prune-naive", "gpt-5.5")
     items: list[Any] = [ASKED]
-    with Provider(answers(), default_context=WINDOW) as provider, client_of(provider) as client:
+    with Provider(answers(), default_context=WINDOW) as provider, openai_client(provider) as client:
         for _ in range(STEPS):
             body = session.prepare(items, system=SYSTEM, tools=TOOLS).as_responses()
             known = [
@@ -162,7 +152,7 @@ def test_what_was_not_touched_leaves_as_it_came() -> None:
 def test_a_plain_conversation_is_one_in_any_format() -> None:
     session = Lowwater(model="gpt-5.5").session("plain")
     developer = {"role": "developer", "content": "Be brief."}
-    with Provider([Say("Hello.")]) as provider, client_of(provider) as client:
+    with Provider([Say("Hello.")]) as provider, openai_client(provider) as client:
         request = session.prepare([developer, ASKED])
         assert request.as_responses(cache_key=False) == {"input": [developer, ASKED]}
         response = client.responses.create(model="gpt-5.5", **request.as_responses())
@@ -192,7 +182,7 @@ def test_a_compaction_that_the_provider_made_in_its_answer_is_followed() -> None
     session.prepare(words)
     session.record(answer)
     request = session.prepare([*words, compaction, said, {"role": "user", "content": "Go on."}])
-    with Provider() as provider, client_of(provider) as client:
+    with Provider() as provider, openai_client(provider) as client:
         client.responses.create(model="gpt-5.5", **request.as_responses())
     assert provider.refusals == ()
     items = provider.requests[0].body["input"]
@@ -205,7 +195,10 @@ def test_a_compaction_that_the_provider_made_in_its_answer_is_followed() -> None
 def test_a_window_that_the_client_had_compacted_stays_whole() -> None:
     session, _ = opened("never", "gpt-5.5")
     words: list[Any] = [{"role": "user", "content": f"Part {number}: " + "x" * 400} for number in range(3)]
-    with Provider([Say("All of it."), Say("On."), Say("And on.")]) as provider, client_of(provider) as client:
+    with (
+        Provider([Say("All of it."), Say("On."), Say("And on.")]) as provider,
+        openai_client(provider) as client,
+    ):
         window = client.responses.compact(model="gpt-5.5", input=words).output
         items: list[Any] = [*window, {"role": "user", "content": "Go on."}]
         for _ in range(2):

@@ -255,7 +255,7 @@ def test_hundreds_of_ways_back_can_still_be_opened(path: Path, how: str) -> None
     session.append(MESSAGES[:5])
     session.checkpoint("c")
     said: list[Any] = []
-    for number in range(300):
+    for number in range(200):
         user = {"role": "user", "content": f"question {number}"}
         if how == "edits":
             internals(session).sync_messages(

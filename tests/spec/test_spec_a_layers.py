@@ -3,7 +3,6 @@
 import pytest
 
 from lowwater.core.decisions import Compact, Keep
-from lowwater.core.policies.at_threshold import should_compress
 from lowwater.core.policies.safety_rules import decide
 from lowwater.session.internals import internals
 from lowwater.settings import CompressionSettings, Settings
@@ -101,13 +100,6 @@ def test_a_the_loop_compacts_before_sending(opened, loop, sink) -> None:
     assert request.tokens == sink.compactions[0].after < session.status().threshold <= before
 
 
-@pytest.mark.parametrize("policy", [*IN_THE_LOOP, "never", "guarded", "hygiene"])
-def test_a_under_pressure_every_policy_compacts(policy: str) -> None:
-    decision = decide(example_context(112_000, *OFFERS), NONE, policy=policy)
-    assert isinstance(decision, Compact)
-    assert decision.because.code == "wall"
-
-
 def test_a_the_loop_compacts_after_a_model_switch(opened, loop, compacted) -> None:
     session = opened(loop(40), policy="threshold", model="claude-opus-5-5")
     session.prepare()
@@ -116,14 +108,6 @@ def test_a_the_loop_compacts_after_a_model_switch(opened, loop, compacted) -> No
     session.learn_context_length(24_000)
     session.prepare()
     assert (compacted(session).model, session.status().context) == ("gpt-4o", 24_000)
-
-
-def test_a_the_loop_compacts_by_hand(opened, loop) -> None:
-    session = opened(loop(40), policy="threshold")
-    assert session.status().prompt < session.status().threshold
-    event = session.compress()
-    assert event.because.code == "by-hand"
-    assert event.after < event.before
 
 
 @pytest.mark.parametrize(("more", "code"), [(0, "too-few-messages"), (1, "nothing-offered")], ids=["3", "4"])
@@ -157,13 +141,6 @@ def test_a_hygiene_does_not_compact_on_every_turn(opened, loop, sink) -> None:
     assert len(sink.compactions) == 1
 
 
-@pytest.mark.parametrize("share", [0.0, 1.0])
-@pytest.mark.parametrize("context", [8_192, 64_000, 1_000_000])
-def test_a_hygiene_stays_above_the_loops_threshold(share: float, context: int) -> None:
-    limits = example_context(1, context=context, compression=CompressionSettings(threshold=share)).limits
-    assert limits.threshold < limits.hygiene
-
-
 @pytest.mark.parametrize("tokens", [109_000, 120_000], ids=["past both limits", "past the wall"])
 @pytest.mark.parametrize("policy", ["runway", "hygiene"])
 def test_a_enabled_false_stops_both(opened, reported, loop, sink, policy, tokens) -> None:
@@ -176,15 +153,6 @@ def test_a_enabled_false_stops_both(opened, reported, loop, sink, policy, tokens
 
 
 # should_compress, wall, hygiene, threshold
-
-
-@pytest.mark.parametrize(
-    ("tokens", "known", "due"),
-    [(63_999, 0, False), (64_000, 0, True), (None, 64_000, True), (None, 63_999, False), (0, 99_000, False)],
-    ids=["below", "at", "unknown, last at", "unknown, last below", "0 is a count"],
-)
-def test_a_should_compress_is_true_from_the_threshold_on(tokens: int | None, known: int, due: bool) -> None:
-    assert should_compress(tokens, example_context(1).limits, known=known) is due
 
 
 @pytest.mark.parametrize(

@@ -34,10 +34,6 @@ def test_b_an_auto_threshold_follows_growth_and_content_mix(opened) -> None:
 # The numbers of a 200K model
 
 
-def test_b_at_200k_the_threshold_is_100000(opened) -> None:
-    assert opened(policy="runway", window=200_000).status().threshold == 100_000
-
-
 def test_b_at_200k_the_tail_is_20000(opened, loop) -> None:
     settings = Settings(compression=CompressionSettings(protect_last_n=1))
     session = opened(loop(80), policy="threshold", window=200_000, settings=settings)

@@ -170,12 +170,6 @@ def test_d_the_runway_is_the_larger_of_the_minimum_and_15_percent_and_the_target
     assert decision.enough == target == threshold - runway
 
 
-def test_d_at_128k_the_target_is_54400(opened, loop, faithful) -> None:
-    session = opened(loop(60, lines=90), policy="runway", summarizer=ScriptedSummarizer(faithful))
-    session.prepare()
-    assert "more than the 54,400 it has to get down to" in session.explain()
-
-
 # When a prune is accepted alone
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Protocol
 
 import typer
 from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
@@ -46,11 +47,13 @@ from lowwater.cli.wording import (
     share,
     short,
 )
+from lowwater.core.accounts.tool_schemas import server_of
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput
+from lowwater.lab.audit.carried import DEFINITION, PREAMBLE
 from lowwater.lab.audit.damage import DAMAGE_MEANS, damage_says
-from lowwater.lab.audit.files import AuditCache, AuditedFile, audit_files
-from lowwater.lab.audit.findings import AuditedSession, AuditFigures, Cause, Native
+from lowwater.lab.audit.files import AuditCache, AuditedFile, audit_files, stamp_of
+from lowwater.lab.audit.findings import AuditedSession, AuditFigures, Carried, Cause, Native, PauseCosts
 from lowwater.lab.audit.report import (
     AuditReport,
     Possible,
@@ -66,7 +69,7 @@ from lowwater.lab.audit.report import (
     report_of,
 )
 from lowwater.lab.pages.audit import audit_page
-from lowwater.logs.importers import FOLDERS, Progress, log_folders
+from lowwater.logs.importers import FOLDERS, Progress, files_in, log_folders
 
 _TOP = 5
 _MAX_LINES = 30
@@ -123,6 +126,12 @@ def audit(
         GroupBy, typer.Option(metavar="WHAT", help="model, project, session, tool, day or week.")
     ] = "model",
     since: Since = "",
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Beside the period before --since, which is as long.")
+    ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Do it again whenever a log changes, until Ctrl-C.")
+    ] = False,
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Read every file again, and cache no results.")
     ] = False,
@@ -149,26 +158,64 @@ def audit(
     The next run reads only files that changed. Ctrl-C shows the results so far.
     JSON has nano-dollars, or null if unknown.
 
-    lowwater audit
     lowwater audit ~/.codex/sessions --since 30d --by project
+    lowwater audit --since 7d --compare
     lowwater audit ~/.claude/projects --html audit.html
     lowwater audit session.jsonl --json | jq .total.misses
     """
-    begin = read_since(since, time.time()) if since else None
+    now = time.time()
+    begin = read_since(since, now) if since else None
+    if compare and begin is None:
+        raise BadInput(
+            "--compare goes with --since, which says how long both periods are: --since 7d --compare"
+        )
+    if watch and (json or html is not None or not sys.stdout.isatty()):
+        raise BadInput("--watch draws on a terminal: leave out --json and --html")
     paths = paths or _usual_places()
     check_paths(paths)
-    found = _read_files(paths, kept=None if no_cache else AuditCache(), with_contents=with_contents)
-    report = report_of(found.files, since="" if begin is None else day(begin))
-    if not report.sessions and not found.interrupted:
-        raise BadInput(_nothing_found(report, begin))
-    if html is not None:
-        write_page(html, audit_page(report).encode())
-    if json:
-        print_json(audit_json(report, since=begin, interrupted=found.interrupted))
-    else:
-        print_page(report_page(report, by=by, width=page_width(), interrupted=found.interrupted))
-    if found.interrupted:
-        raise typer.Exit(INTERRUPTED)
+    kept = None if no_cache else AuditCache()
+    before: AuditReport | None = None
+    while True:
+        stamps = _stamps(paths) if watch else ()
+        found = _read_files(paths, kept=kept, with_contents=with_contents)
+        report = report_of(found.files, since="" if begin is None else day(begin))
+        if compare and begin is not None:
+            before = report_of(found.files, since=_start_before(day(begin), day(now)), until=day(begin))
+        if not report.sessions and not found.interrupted:
+            raise BadInput(_nothing_found(report, begin))
+        if html is not None:
+            write_page(html, audit_page(report).encode())
+        if json:
+            print_json(audit_json(report, since=begin, interrupted=found.interrupted, before=before))
+        else:
+            if watch:
+                Console().clear()
+            pages = report_page(
+                report, by=by, width=page_width(), interrupted=found.interrupted, before=before
+            )
+            print_page(pages)
+        if found.interrupted:
+            raise typer.Exit(INTERRUPTED)
+        if not watch:
+            return
+        say(f"read at {time.strftime('%H:%M:%S')}; Ctrl-C ends it")
+        while _stamps(paths) == stamps:
+            time.sleep(_WATCHED_EVERY)
+
+
+def _start_before(first: str, last: str) -> str:
+    """Return the day from which on as many days lie before `first` as there are from it to `last`."""
+    begin, end = date.fromisoformat(first), date.fromisoformat(last)
+    return (begin - (end - begin) - timedelta(days=1)).isoformat()
+
+
+_WATCHED_EVERY = 2.0
+"""Seconds between two looks at whether a log has changed."""
+
+
+def _stamps(paths: Sequence[Path]) -> Sequence[object]:
+    """Return what tells that a log has changed, come or gone."""
+    return [(path, stamp_of(path)) for path in files_in(paths)]
 
 
 def _usual_places() -> list[Path]:
@@ -229,18 +276,24 @@ def _nothing_found(report: AuditReport, begin: float | None) -> str:
     return f"no recorded session was found: {on_one_line(first.path, 200)} ({first.why}){more}"
 
 
-def report_page(report: AuditReport, *, by: GroupBy, width: int, interrupted: bool) -> Iterator[Table | Text]:
-    """Yield the blocks of the whole page."""
+def report_page(
+    report: AuditReport, *, by: GroupBy, width: int, interrupted: bool, before: AuditReport | None = None
+) -> Iterator[Table | Text]:
+    """Yield the blocks of the whole page; `before` is the report on the period before."""
     days = [line for line in by_day(report.sessions) if line.name]
     yield _head(report, days, interrupted=interrupted)
-    if (avoidable := _avoidable(report)) is not None:
-        yield avoidable
+    if before is not None:
+        yield _title("beside the period before, which was as long")
+        yield _comparison(before.total, report.total)
     if report.total.figures.cost:
         yield _title("where the money went")
         yield _spending(report.total, width)
     if any(missed.misses for missed in report.total.missed.values()):
         yield _title("tokens that a warm cache would have spared, and what they cost more than reading")
         yield _misses(report.total, width)
+    if report.pauses.pauses:
+        yield from _pauses(report.pauses, width)
+    yield from _starts(report, width)
     yield _title(_BY[by])
     yield from tool_table(report, width=width) if by == "tool" else breakdown(report, by=by, width=width)
     if by != "session" and report.total.figures.cost:
@@ -263,6 +316,7 @@ def _title(text: str) -> Text:
 
 
 def _head(report: AuditReport, days: list[ReportLine], *, interrupted: bool) -> Text:
+    """Return the first three lines: what was paid, what of it could have been saved and why, and by which command."""
     total = report.total.figures
     spent = "Nothing of it has a known price" if total.cost is None else f"{amount(total.cost)} were paid"
     when = "" if not days else f", {days[0].name}"
@@ -271,48 +325,71 @@ def _head(report: AuditReport, days: list[ReportLine], *, interrupted: bool) -> 
     return Text.assemble(
         stopped,
         (spent, "bold"),
-        f": {counted(len(report.sessions), 'session')}, {counted(total.calls, 'call')}{when}; {_tokens(total)}",
+        f": {counted(len(report.sessions), 'session')}, {counted(total.calls, 'call')}{when}",
+        *_avoidable(report),
+        (f"\n{_tokens(total)}", "bright_black"),
     )
+
+
+def _comparison(before: ReportLine, now: ReportLine) -> Table:
+    """Return the figures of two periods, and how much they changed."""
+    table = figures_table("", figures=("before", "now", "change"))
+    of, then = now.figures, before.figures
+    rows: list[tuple[str, float | None, float | None, Callable[..., str]]] = [
+        ("sessions", before.sessions, now.sessions, figure),
+        ("calls", then.calls, of.calls, figure),
+        ("tokens sent", then.prompt, of.prompt, short),
+        ("cost", then.cost, of.cost, amount),
+        ("cost of a call", _each(then), _each(of), amount),
+        ("avoidable misses", before.lost, now.lost, amount),
+    ]
+    for name, was, is_now, said in rows:
+        change = "–" if not was or is_now is None else f"{is_now / was - 1:+.0%}"
+        table.add_row(name, said(was), said(is_now), change)
+    cached = [f"{share(each.hit_share)}" for each in (then, of)]
+    table.add_row("read from the cache", *cached, "")
+    return table
+
+
+def _each(of: AuditFigures) -> int | None:
+    priced = of.calls - of.unpriced
+    return None if of.cost is None or not priced else of.cost // priced
 
 
 _COMMANDS = {"claude-code": "claude", "codex": "codex", "opencode": "opencode", "hermes": "hermes"}
 """How clients of which recordings were found are started."""
 _CAUSE_REASONS: dict[Cause, str] = {
-    "expired": "into writing again what had expired in the cache during pauses",
-    "start_changed": "into writing everything again because tools, system prompt or first message had changed",
-    "evicted": "into writing again what the cache had lost although nothing had changed",
-    "compaction": "into writing again what stood behind the client's own compactions",
-    "prefix_edited": "into writing again what stood behind messages that the client had edited or dropped",
-    "model_changed": "into writing the prompt again for another model",
-    "uncached": "into prompts that were sent without caching",
+    "expired": "expired caches",
+    "start_changed": "changes of tools, system prompt or first message",
+    "evicted": "caches lost although nothing had changed",
+    "compaction": "the client's own compactions",
+    "prefix_edited": "messages that the client edited or dropped",
+    "model_changed": "changes of the model",
+    "uncached": "prompts sent without caching",
 }
 
 
-def _avoidable(report: AuditReport) -> Text | None:
-    """Return what of the bill could have been avoided, why, and by which command; None if nothing is known of that."""
+def _avoidable(report: AuditReport) -> Iterator[tuple[str, str]]:
+    """Yield what of the bill could have been avoided, why, and by which command; nothing if nothing is known of that."""
     possible, reasons = report.possible, []
     if possible is not None and possible.rent_or_buy < possible.recorded:
         less = possible.recorded - possible.rent_or_buy
         reasons.append(
-            f"compacting when it pays would have saved about {amount(less)} ({share(less / possible.recorded)})"
+            f"About {amount(less)} ({share(less / possible.recorded)}) avoidable: compact when it pays"
         )
     causes = {name: one.cost or 0 for name, one in report.total.missed.items() if name in _CAUSE_REASONS}
     worst = max(causes, key=lambda name: causes[name], default=None)
     if worst is not None and causes[worst] >= _CENT:
-        reasons.append(f"{amount(causes[worst])} went {_CAUSE_REASONS[worst]}")
+        reasons.append(f"{amount(causes[worst])} lost to {_CAUSE_REASONS[worst]}")
     if not reasons:
-        return None
+        return
     dear = max(report.sessions, key=lambda each: report_line(each).figures.cost or 0)
     client = _COMMANDS.get(dear.agent, "YOUR-AGENT")
-    said = "; ".join(reasons)
-    return Text.assemble(
-        (f"{said[0].upper()}{said[1:]}.\n", "bold yellow"),
-        "To avoid it: ",
-        (f"lowwater run -- {client}", "bold"),
-        "\nTo see first what it would do: ",
-        (f"lowwater run --shadow -- {client}", "bold"),
-        " (changes nothing)",
-    )
+    yield (f"\n{'; '.join(reasons)}\n", "bold yellow")
+    yield ("Do that: ", "")
+    yield (f"lowwater run -- {client}", "bold")
+    yield (" · only see it: ", "")
+    yield (f"lowwater run --shadow -- {client}", "bold")
 
 
 def _tokens(total: AuditFigures) -> str:
@@ -351,6 +428,89 @@ def _misses(total: ReportLine, width: int) -> Table:
             bar(missed.cost or 0, most, room, style=style),
         )
     return table
+
+
+def _starts(report: AuditReport, width: int) -> Iterator[Table | Text]:
+    """Yield what the requests began with: tools that were never called first, as far as the logs have definitions."""
+    every = by_tool(report.sessions)
+    start = next((one for one in every if one.name == PREAMBLE), None)
+    tools = [one for one in every if one.name.startswith(DEFINITION)]
+    whole = sum(one.cost for one in every)
+    spent = sum(one.cost for one in tools) + (start.cost if start else 0)
+    if not spent or not whole:
+        return
+    yield _title("what filled the requests before their first message")
+    said = f"{amount(spent)}, {share(spent / whole)} of the input."
+    if not tools:
+        yield Text(
+            f"{said} Which tools and servers that was cannot be known: these logs hold only its size, not the definitions; request logs do "
+            "(`lowwater serve`, or a proxy in front of the client).",
+            style="bright_black",
+        )
+        return
+    tools.sort(key=lambda one: (one.calls > 0, -one.cost, one.name))
+    table = figures_table(
+        "tool", figures=("calls", "tokens sent", "cost", "share"), room=max(_MIN_NAME_WIDTH, width - 44)
+    )
+    servers = _by_server(tools)
+    for one in (*tools[:_MAX_LINES], *servers):
+        calls = figure(one.calls) if one.calls else "never"
+        table.add_row(
+            on_one_line(one.name.removeprefix(DEFINITION), 60),
+            calls,
+            short(one.tokens),
+            amount(one.cost),
+            share(one.cost / whole),
+        )
+    yield table
+    unused = [one for one in tools if not one.calls]
+    without = amount(sum(one.cost for one in unused))
+    yield Text(
+        f"{said} {counted(len(unused), 'tool')} of {len(tools):,} were never called: without them, {without} less.",
+        style="bright_black",
+    )
+
+
+def _by_server(tools: Sequence[Carried]) -> list[Carried]:
+    """Return the definitions of each MCP server's tools together."""
+    found: dict[str, Carried] = {}
+    for one in tools:
+        if server := server_of(one.name.removeprefix(DEFINITION)):
+            known = found.get(server, Carried(name=f"all of {server}", calls=0, tokens=0, cost=0))
+            found[server] = replace(
+                known,
+                calls=known.calls + one.calls,
+                tokens=known.tokens + one.tokens,
+                cost=known.cost + one.cost,
+            )
+    return sorted(found.values(), key=lambda one: (one.calls > 0, -one.cost, one.name))
+
+
+def _pauses(pauses: PauseCosts, width: int) -> Iterator[Table | Text]:
+    yield _title("what pauses cost, and what each choice would have cost")
+    table = figures_table("", "", figures=("",), header=False)
+    costs = {
+        "nothing done": pauses.let_go,
+        "the long lifetime": pauses.longer,
+        "compacted before": pauses.compacted,
+        "kept warm": pauses.kept_warm,
+        "by the rule": pauses.by_rule,
+    }
+    most = max(1, *(cost for cost in costs.values() if cost))
+    for words, cost in costs.items():
+        if cost is not None:
+            style = "green" if words == "by the rule" else "cyan"
+            table.add_row(
+                words, bar(max(0, cost), most, max(10, width - 40), style=style), f"about {amount(cost)}"
+            )
+    yield table
+    yield Text(
+        f"{pauses.pauses:,} of {counted(pauses.calls, 'call')} came after the provider's default cache lifetime. Beyond calls that find their prompt cached: "
+        f"with the default lifetime, everything is written again; with the long one, every write costs more; a summary before the "
+        f"cache expires leaves little to write, and what it loses is not in the sum; {counted(pauses.pings, 'minimal call')} would have kept prompts warm "
+        "while that pays (`--idle keep-warm`); the rule (`--idle auto`) takes what it expects to cost least. As if nothing else had been compacted.",
+        style="bright_black",
+    )
 
 
 def _titled(session: AuditedSession) -> str:
@@ -595,7 +755,9 @@ def _remarks(report: AuditReport) -> Iterator[Text]:
         yield Text("\n" + "\n".join(remarks), style="bright_black")
 
 
-def audit_json(report: AuditReport, *, since: float | None, interrupted: bool) -> Json:
+def audit_json(
+    report: AuditReport, *, since: float | None, interrupted: bool, before: AuditReport | None = None
+) -> Json:
     """Return the report as JSON values; money is in nano-dollars, None where a price is unknown."""
     return {
         "interrupted": interrupted,
@@ -607,6 +769,7 @@ def audit_json(report: AuditReport, *, since: float | None, interrupted: bool) -
         "unread": [{"path": one.path, "why": one.why} for one in report.unread],
         "copied_calls": report.copied,
         "total": _line_json(report.total),
+        **({} if before is None else {"before": _line_json(before.total)}),
         "models": [_line_json(line) for line in by_model(report.sessions)],
         "days": [_line_json(line) for line in by_day(report.sessions)],
         "projects": [_line_json(line) for line in by_project(report.sessions)],
@@ -615,6 +778,7 @@ def audit_json(report: AuditReport, *, since: float | None, interrupted: bool) -
         "compactions": report.compacted,
         "damage": report.damage,
         **({"repeated": report.repeated} if report.repeated else {}),
+        "pauses": report.pauses,
         "possible": report.possible,
         "not_estimated": report.not_estimated,
         "accuracy": report.accuracy,
@@ -637,7 +801,7 @@ def _session_json(session: AuditedSession) -> Json:
         **fields_of(
             session, "agent", "path", "project", "model", "parent", "relation", "started_at", "ended_at"
         ),
-        **fields_of(session, "peak_prompt", "foreseen", "saving", "not_estimated"),
+        **fields_of(session, "peak_prompt", "foreseen", "pauses", "saving", "not_estimated"),
         "broken_lines": session.broken,
         "compactions": [_compaction_json(native) for native in session.natives],
     }

@@ -44,10 +44,11 @@ ConfigFile = Annotated[
 ]
 IdleOption = Annotated[
     Literal["off", "compact", "keep-warm", "auto"],
-    typer.Option(metavar="off|compact|keep-warm|auto", help="What to do in pauses before the cache expires."),
+    typer.Option(metavar="MODE", show_default=False, help="off, compact, keep-warm or auto."),
 ]
 IdleLimitOption = Annotated[
-    float, typer.Option(min=0.0, metavar="USD", help="The most that --idle may cost in a session.")
+    float,
+    typer.Option(metavar="USD", show_default=False, help="What --idle may cost; default 1."),
 ]
 
 

@@ -112,9 +112,7 @@ def run(
 
     Summaries are bought on API keys only, for at most a tenth of the cost.
 
-    lowwater run -- claude
-    lowwater run --shadow -- claude
-    lowwater run --no-summaries -- opencode run "what changed?"
+    lowwater run --idle auto -- claude
     """
     if shutil.which(command[0]) is None:
         raise BadInput(f"there is no program {command[0]!r} on the PATH: install it, or give its whole path")
@@ -305,9 +303,10 @@ def serve(
     memory in its pauses, for at most four hours.
 
     With --shadow nothing is changed, and what it would have cost is computed for
-    the configuration that lowwater run has. With --mcp, an MCP client starts it, and its model can search and read what
-    was compacted: in sessions of one tenant and project only, by default those
-    that `lowwater run` stored for the current project.
+    the configuration that `lowwater run` has. With --mcp, an MCP client starts
+    it, and its model can search and read what was compacted: in sessions of one
+    tenant and project only, by default those that `lowwater run` stored for the
+    current project.
 
     lowwater serve
     ANTHROPIC_BASE_URL=http://127.0.0.1:4141 claude

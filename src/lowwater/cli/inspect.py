@@ -1,6 +1,7 @@
 """`lowwater inspect`: what fills the window of a conversation in a file; with --explain, what would be done about it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Annotated, Literal
 
 import typer
@@ -20,13 +21,18 @@ from lowwater.cli.conversations import (
     open_session,
 )
 from lowwater.cli.tables import figures_table, page_width, print_json, print_page
+from lowwater.cli.wording import amount, on_one_line
 from lowwater.core.accounts.contents import Contents, ContentShare, contents
+from lowwater.core.accounts.tool_schemas import Preamble, ToolSchema, preamble_of
+from lowwater.core.api_calls import Usage
+from lowwater.core.costs.prices import cost_of
 from lowwater.core.decisions import Compact
 from lowwater.core.formats.files import Conversation
 from lowwater.core.models.model import Model
 from lowwater.core.policies.explanations import reason_sentence
 from lowwater.core.policies.registry import POLICIES
 from lowwater.core.tokens.counting import count_parts, count_preamble
+from lowwater.core.wording import counted
 from lowwater.protocols import Tokenizer
 from lowwater.session.factories import counter_for
 from lowwater.session.internals import internals
@@ -36,6 +42,8 @@ from lowwater.settings.resolve import Resolved
 
 _WIDTH = 100
 """The most columns of a page of this command."""
+_MOST_TOOLS = 12
+"""Tools shown each on a line of its own."""
 _COLOURS = {
     "tools": "bright_black",
     "system": "blue",
@@ -88,7 +96,17 @@ def inspect(
         tokenizer = counter_for(model or conversation.model)
         filled = fill_of(conversation, tokenizer)
         said = _filled_json(conversation, filled, known, tokenizer)
-        page, notes = _filled_page(conversation, filled, known), [*known.assumptions, *opened.notes()]
+        asked = model or conversation.model or "an unknown model"
+        start = start_of(conversation, tokenizer)
+        said |= {"before_first_message": start}
+        begun = draw_preamble(
+            start,
+            filled.tokens,
+            cost=lambda tokens: cost_of(Usage(cache_read=tokens), known),
+            of="at each call that reads them from the cache",
+        )
+        page = chain(_filled_page(filled, known, asked), begun)
+        notes = [*known.assumptions, *opened.notes()]
     if json:
         print_json(said | opened.as_json())
         return
@@ -96,6 +114,16 @@ def inspect(
 
 
 # What fills the window
+
+
+def start_of(conversation: Conversation, tokenizer: Tokenizer) -> Preamble:
+    """Return what fills a request before its first message."""
+    return preamble_of(
+        conversation.tools,
+        conversation.messages,
+        system=count_preamble(conversation.system, b"", tokenizer),
+        count=lambda tools: count_preamble(b"", tools, tokenizer),
+    )
 
 
 def fill_of(conversation: Conversation, tokenizer: Tokenizer) -> Contents:
@@ -108,11 +136,11 @@ def fill_of(conversation: Conversation, tokenizer: Tokenizer) -> Contents:
     )
 
 
-def _filled_page(conversation: Conversation, filled: Contents, model: Model) -> Iterator[RenderableType]:
+def _filled_page(filled: Contents, model: Model, asked: str) -> Iterator[RenderableType]:
     share = filled.tokens / model.context_length
     yield Text(
-        f"{filled.tokens:,} tokens in {filled.messages:,} messages, {filled.turns:,} turns"
-        f" · {share:.0%} of the {model.context_length:,} of {conversation.model or model.name}",
+        f"{counted(filled.tokens, 'token')} in {counted(filled.messages, 'message')}, {counted(filled.turns, 'turn')}"
+        f" · {share:.0%} of the {model.context_length:,} of {asked}",
         style="bold",
     )
     yield from draw_contents(filled, model.context_length, page_width(_WIDTH))
@@ -138,9 +166,9 @@ def draw_contents(contents: Contents, context: int, width: int) -> Iterator[Tabl
     yield _legend(contents, context)
     if contents.by_tool:
         yield Text("\nby tool", style="bold")
-        yield _shares(contents.by_tool[:10], contents.tokens, "results", width)
+        yield _shares(contents.by_tool[:10], contents.tokens, "result", width)
     yield Text("\nby age", style="bold")
-    yield _shares(contents.by_age, contents.tokens, "messages", width)
+    yield _shares(contents.by_age, contents.tokens, "message", width)
     yield Text("\nlargest", style="bold")
     table = _table()
     for piece in contents.largest:
@@ -150,6 +178,41 @@ def draw_contents(contents: Contents, context: int, width: int) -> Iterator[Tabl
         )
     yield table
     yield from _problems(contents)
+
+
+def draw_preamble(
+    preamble: Preamble, whole: int, *, cost: Callable[[int], int | None], of: str, most: int = _MOST_TOOLS
+) -> Iterator[Table | Text]:
+    """Yield what fills the request before the first message; `cost` says what so many tokens there cost in `of`."""
+    if not preamble.tools:
+        return
+    yield Text("\nbefore the first message", style="bold")
+    table = _table()
+    rows = [("system prompt", preamble.system, "")] if preamble.system else []
+    rows += [(tool.name, tool.tokens, _called(tool)) for tool in preamble.tools[:most]]
+    if left := preamble.tools[most:]:
+        rows.append((f"{counted(len(left), 'more tool')}", sum(tool.tokens for tool in left), ""))
+    rows += [(f"all of {each.name}", each.tokens, _called(each)) for each in preamble.servers()]
+    for name, tokens, said in rows:
+        table.add_row(
+            on_one_line(name, 34),
+            f"{tokens:,}",
+            f"{tokens / max(whole, 1):.0%}",
+            Text(f"{said:<14}{amount(cost(tokens))}", style="bright_black"),
+        )
+    yield table
+    unused = preamble.unused
+    size = sum(tool.tokens for tool in unused)
+    if unused:
+        yield Text(
+            f"{counted(len(unused), 'tool')} of {len(preamble.tools):,} were never called: without them, {size:,} tokens less in every "
+            f"request, {amount(cost(size))} {of}.",
+            style="yellow",
+        )
+
+
+def _called(tool: ToolSchema) -> str:
+    return counted(tool.calls, "call") if tool.calls else "never called"
 
 
 def _bar(contents: Contents, context: int, width: int) -> Text:
@@ -180,16 +243,13 @@ def _legend(contents: Contents, context: int) -> Table:
     return table
 
 
-def _shares(shares: Sequence[ContentShare], whole: int, counted: str, width: int) -> Table:
+def _shares(shares: Sequence[ContentShare], whole: int, unit: str, width: int) -> Table:
     table = _table()
     widest = max((share.tokens for share in shares), default=1) or 1
     room = max(8, width - 62)
     for share in shares:
         bar = "▇" * round(room * share.tokens / widest)
-        said = Text(
-            f"{share.count:,} {counted if share.count != 1 else counted.removesuffix('s')}",
-            style="bright_black",
-        )
+        said = Text(counted(share.count, unit), style="bright_black")
         table.add_row(share.label, f"{share.tokens:,}", f"{share.tokens / max(whole, 1):.0%}", said, bar)
     return table
 

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from lowwater.adapters.models import load_registry
 from lowwater.cli.command import AsJson, Since, with_settings
+from lowwater.cli.inspect import draw_preamble
 from lowwater.cli.stored_sessions import (
     EMPTY,
     OptionalSession,
@@ -55,14 +56,18 @@ from lowwater.core.accounts.advice import advice_sentence
 from lowwater.core.accounts.cadence import Cadence, cadence, turns_before_events
 from lowwater.core.accounts.efficiency import Efficiency, compactions, efficiency, total_of
 from lowwater.core.accounts.figures import Figures, Repayment, Summarizing, costs_of
+from lowwater.core.accounts.tool_schemas import Preamble, preamble_of, start_cost
 from lowwater.core.events import Compaction
 from lowwater.core.models.model import Model
 from lowwater.core.stored import Account
+from lowwater.core.tokens.counting import count_preamble
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput
 from lowwater.protocols import Store
+from lowwater.session.factories import counter_for
 from lowwater.session.internals import internals
 from lowwater.session.reopen import open_kept
+from lowwater.session.session import Session
 from lowwater.session.status import Status
 from lowwater.settings import Settings
 from lowwater.settings.resolve import Resolved
@@ -71,8 +76,10 @@ _MAX_TITLE = 40
 """Characters shown of a title."""
 _MAX_LINES = 20
 """Sessions listed below what all of them cost together."""
+_MOST_TOOLS = 5
 _UNLIMITED_CONSOLE = Console(width=1_000)
 _SIDE_BY_SIDE, _WIDE = 112, 105
+_MIN_NAME_WIDTH = 12
 _MIN_MODEL_WIDTH = 12
 """The least width of the column with the model's name."""
 _LEVELS = {"info": "cyan", "notice": "cyan", "warning": "yellow", "critical": "red"}
@@ -86,6 +93,8 @@ class SessionFigures(Struct, frozen=True, kw_only=True):
     model: Model
     efficiency: Efficiency
     cadence: Cadence
+    start: Preamble = Preamble(system=0)
+    """What every request begins with, in the model's tokens."""
 
     @property
     def prompts(self) -> list[int | None]:
@@ -186,6 +195,23 @@ def _figures_of(store: Store, name: str | None, begin: float | None, settings: S
         model=registry.find(internals(session).route.model),
         efficiency=efficiency(found, registry),
         cadence=cadence(found),
+        start=_start_of(session),
+    )
+
+
+def _start_of(session: Session) -> Preamble:
+    """Return what a session's requests begin with; counts are scaled to the model's tokens."""
+    known = internals(session)
+    view, tokenizer, scale = known.ledger.view, counter_for(known.route.model), known.scale
+
+    def count(system: bytes, tools: bytes) -> int:
+        return round(scale * count_preamble(system, tools, tokenizer))
+
+    return preamble_of(
+        view.tools,
+        [each.message for each in known.ledger.messages],
+        system=count(view.system, b""),
+        count=lambda tools: count(b"", tools),
     )
 
 
@@ -249,6 +275,14 @@ def session_page(shown: SessionFigures, *, width: int, now: float) -> Iterator[T
         yield Text("\nprompt at each turn", style="bold")
         plot = Plot(values=shown.prompts, marked=shown.compacted_before, line=shown.status.threshold or None)
         yield from draw_plot(plot, width=width)
+    used = [record.usage for record in shown.account.records if record.usage is not None]
+    yield from draw_preamble(
+        shown.start,
+        shown.status.prompt,
+        cost=lambda tokens: start_cost(tokens, used, shown.model),
+        of="in all calls",
+        most=_MOST_TOOLS,
+    )
     saved, paced = _efficiency(shown.efficiency), cadence_table(shown.cadence)
     yield Text()
     if width >= _SIDE_BY_SIDE:
@@ -365,27 +399,37 @@ def session_line(account: Account, total: Figures) -> SessionLine:
 
 def sessions_table(lines: Sequence[SessionLine], *, width: int, now: float) -> Table:
     """Return a table with a line for each session; titles are shown only if everything else still fits."""
-    for has_titles in (any(line.title for line in lines), False):
-        table = figures_table(
-            "session", "model", figures=("turns", "prompt", "passes", "cost", "net", "changed")
+    table = _sessions_table(lines, now=now, has_titles=any(line.title for line in lines))
+    if _excess(table, width) > 0:
+        table = _sessions_table(lines, now=now, has_titles=False)
+    if (excess := _excess(table, width)) > 0:
+        # The beginning of a name is as good as the name; half a figure is none.
+        longest = max(len(on_one_line(line.name, 200)) for line in lines)
+        table = _sessions_table(lines, now=now, has_titles=False, room=max(_MIN_NAME_WIDTH, longest - excess))
+    return table
+
+
+def _excess(table: Table, width: int) -> int:
+    return Measurement.get(_UNLIMITED_CONSOLE, _UNLIMITED_CONSOLE.options, table).maximum - width
+
+
+def _sessions_table(
+    lines: Sequence[SessionLine], *, now: float, has_titles: bool, room: int | None = None
+) -> Table:
+    figures = ("turns", "prompt", "passes", "cost", "net", "changed")
+    table = figures_table("session", "model", figures=figures, room=room)
+    for line in lines:
+        title = f" {on_one_line(line.title, _MAX_TITLE)}" if has_titles and line.title else ""
+        table.add_row(
+            Text.assemble(on_one_line(line.name, 200), (title, "bright_black")),
+            Text(line.model),
+            figure(line.turns),
+            short(line.prompt),
+            figure(line.compactions),
+            amount(line.cost),
+            net(line.net),
+            Text(ago(line.changed_at, now), style="bright_black"),
         )
-        for line in lines:
-            title = f" {on_one_line(line.title, _MAX_TITLE)}" if has_titles and line.title else ""
-            table.add_row(
-                Text.assemble(on_one_line(line.name, 200), (title, "bright_black")),
-                Text(line.model),
-                figure(line.turns),
-                short(line.prompt),
-                figure(line.compactions),
-                amount(line.cost),
-                net(line.net),
-                Text(ago(line.changed_at, now), style="bright_black"),
-            )
-        if (
-            not has_titles
-            or Measurement.get(_UNLIMITED_CONSOLE, _UNLIMITED_CONSOLE.options, table).maximum <= width
-        ):
-            break
     return table
 
 

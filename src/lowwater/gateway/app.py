@@ -186,7 +186,9 @@ class Gateway:
         """By client; gone with the client's last request."""
         self._recordings = RecordingQueue(self._turns, self._metrics, self._in_thread)
         # What `lowwater run` keeps is its user's own; elsewhere contents belong to the tenants.
-        access = DashboardAccess(is_owner=options.tenant == OWN_TENANT, token=options.dashboard_token)
+        # `lowwater run` is its user's own; a gateway for others may have a tenant of the same name.
+        is_owner = options.tenant == OWN_TENANT and bool(options.capability)
+        access = DashboardAccess(is_owner=is_owner, token=options.dashboard_token)
         self.dashboard = Dashboard(store, options, access)
 
     @property

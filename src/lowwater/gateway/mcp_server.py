@@ -9,6 +9,7 @@ from pydantic import Field
 from lowwater.core.recall.recalled import anthropic_tools
 from lowwater.core.stored import Listed
 from lowwater.core.tools import COMPACT, EXPAND, PIN, SEARCH
+from lowwater.core.wording import counted
 from lowwater.errors import BadInput
 from lowwater.protocols import Store
 from lowwater.session.session import Session
@@ -114,4 +115,5 @@ class _VisibleSessions:
 
 def _line(listed: Listed) -> str:
     title = f" · {listed.about.title}" if listed.about.title else ""
-    return f"{listed.name}{title} · {listed.model} · {listed.messages} messages, {listed.compactions} compactions"
+    kept = f"{counted(listed.messages, 'message')}, {counted(listed.compactions, 'compaction')}"
+    return f"{listed.name}{title} · {listed.model} · {kept}"

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.limits import UsageWarning
+from lowwater.core.mechanisms.reuse import Experience
 from lowwater.core.models.model import FallbackChain, Model
 from lowwater.core.models.registry import Registry
 from lowwater.core.turns.state import Route, Setup, State
@@ -134,6 +135,27 @@ class Windows:
         return model if tokens == model.context_length else replace(model, context_length=tokens)
 
 
+class SharedExperience:
+    """How many uses of removed results all sessions of one `Lowwater` had, beside those expected; counts only."""
+
+    def __init__(self) -> None:
+        self._all = Experience()
+        self._lock = threading.Lock()
+
+    def begun(self, state: State) -> State:
+        """Return a new session that begins with what earlier ones showed; it keeps to that, so that every process decides alike."""
+        with self._lock:
+            factor = self._all.factor
+        return state if factor == 1 else replace(state, experience=Experience(before=factor))
+
+    def learn(self, seen: Experience, new: Experience) -> None:
+        """Add what a session has experienced since it was seen; a session that was reset takes nothing back."""
+        expected, observed = new.expected - seen.expected, new.observed - seen.observed
+        if expected > 0 and observed >= 0:
+            with self._lock:
+                self._all = self._all.plus(expected, observed)
+
+
 def set_by_caller(state: State, tokens: int) -> State:
     """Return the session with the context length that a caller set for the model in use; other sessions do not learn it."""
     place = _place(state.model, state.route)
@@ -164,6 +186,7 @@ class Dependencies(Struct, frozen=True, kw_only=True):
     deadline: float
     registry: Registry
     windows: Windows
+    experience: SharedExperience
 
     def doubt(self, model: str, *, base_url: str) -> None:
         """Log a warning about a model's name that is probably a mistake, once for each name in a process."""

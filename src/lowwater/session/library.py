@@ -15,7 +15,13 @@ from lowwater.errors import BadInput, BadSetting
 from lowwater.observe.sinks import ConsoleSink, LogSink, SessionLogSink
 from lowwater.protocols import Clock, MemoryHook, Sink, Store
 from lowwater.session.async_twins import async_twin
-from lowwater.session.dependencies import CheckedTokenizer, Dependencies, SystemClock, Windows
+from lowwater.session.dependencies import (
+    CheckedTokenizer,
+    Dependencies,
+    SharedExperience,
+    SystemClock,
+    Windows,
+)
 from lowwater.session.factories import (
     Writer,
     compacts,
@@ -126,6 +132,7 @@ class Lowwater:
             deadline=deadline,
             registry=registry,
             windows=Windows(),
+            experience=SharedExperience(),
         )
         for route in routes:
             self._dependencies.doubt(route.model, base_url=route.base_url)

@@ -335,13 +335,14 @@ def new_state(route: Route, setup: Setup, dependencies: Dependencies) -> State:
     """Return the state of a session that was just opened on a model."""
     model = dependencies.registry.find(route.model)
     entry = Opened(at=dependencies.clock.now(), model=model.name, vocabulary=setup.tokenizer.vocabulary)
-    return State(
+    state = State(
         ledger=Ledger().append(entry),
         route=route,
         model=model,
         calibration=calibration_for(route.model),
         binds_thinking=model.binds_thinking,
     )
+    return dependencies.experience.begun(state)
 
 
 def setup_for(state: State, setup: Setup) -> Setup:

@@ -368,6 +368,8 @@ class TurnRunner:
         """Store a turn that was worked out; if the state has changed since, store `otherwise` instead and return False."""
         is_current = self._shared.replace_if_current(worked_out.seen, _change_by(worked_out.result))
         if is_current:
+            after = worked_out.result.state.experience
+            self._dependencies.experience.learn(worked_out.seen.experience, after)
             self._report(worked_out.result)
         else:
             self._shared.change(otherwise)
@@ -398,6 +400,7 @@ class TurnRunner:
             wasted = summary_spending(seen, result)
         else:
             result = self._run_locked(turn, wasted)
+        self._dependencies.experience.learn(seen.experience, result.state.experience)
         self._report(result)
         if self._setup.settings.compression.split and _is_compacted(result):
             self._split()

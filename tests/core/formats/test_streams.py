@@ -5,8 +5,6 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-import anthropic
-import openai
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -26,6 +24,7 @@ from lowwater.testing.provider import (
     Say,
     Think,
 )
+from tests.sdk_clients import anthropic_client, openai_client
 
 ASKED: list[Any] = [{"role": "user", "content": "Was gibt es Neues? 你好 🌊"}]
 CALLS = CallTools((Call("bash", {"command": "ls 🌊", "n": [1, 2.5]}), Call("look")), "Zwei auf einmal: äöü.")
@@ -48,11 +47,8 @@ class Recorded:
 
 
 def of_anthropic(provider: Provider, *, stream: bool) -> bytes:
-    http = anthropic.DefaultHttpxClient(verify=False)
     with (
-        anthropic.Anthropic(
-            api_key="k", base_url=provider.anthropic_base_url, max_retries=0, http_client=http
-        ) as client,
+        anthropic_client(provider) as client,
         client.messages.with_streaming_response.create(
             model="claude-opus-5-5", max_tokens=4_000, messages=ASKED, stream=stream
         ) as response,
@@ -63,7 +59,7 @@ def of_anthropic(provider: Provider, *, stream: bool) -> bytes:
 def of_chat(provider: Provider, *, stream: bool) -> bytes:
     options: Any = {"stream_options": {"include_usage": True}} if stream else {}
     with (
-        _openai(provider) as client,
+        openai_client(provider) as client,
         client.chat.completions.with_streaming_response.create(
             model="gpt-5.5", messages=ASKED, stream=stream, **options
         ) as response,
@@ -73,17 +69,12 @@ def of_chat(provider: Provider, *, stream: bool) -> bytes:
 
 def of_responses(provider: Provider, *, stream: bool) -> bytes:
     with (
-        _openai(provider) as client,
+        openai_client(provider) as client,
         client.responses.with_streaming_response.create(
             model="gpt-5.5", input=ASKED, stream=stream, store=False, include=["reasoning.encrypted_content"]
         ) as response,
     ):
         return b"".join(response.iter_bytes())
-
-
-def _openai(provider: Provider) -> openai.OpenAI:
-    http = openai.DefaultHttpxClient(verify=False)
-    return openai.OpenAI(api_key="k", base_url=provider.openai_base_url, max_retries=0, http_client=http)
 
 
 FORMATS: dict[Format, Callable[..., bytes]] = {
@@ -170,12 +161,9 @@ def test_a_dropped_connection_gives_the_usage_seen_so_far() -> None:
         for chunk in response.iter_bytes():
             stream.feed(chunk)
 
-    http = anthropic.DefaultHttpxClient(verify=False)
     with (
         Provider([DropConnection("x" * 400)]) as provider,
-        anthropic.Anthropic(
-            api_key="k", base_url=provider.anthropic_base_url, max_retries=0, http_client=http
-        ) as client,
+        anthropic_client(provider) as client,
         client.messages.with_streaming_response.create(
             model="claude-opus-5-5", max_tokens=4_000, messages=ASKED, stream=True
         ) as response,

@@ -76,10 +76,12 @@ def test_the_model_knows_what_was_changed_since_and_how_long_the_session_is() ->
 def test_more_uses_than_expected_raise_the_chances_and_fewer_lower_them() -> None:
     facts = ResultFacts(tool="read", chars=3_000, calls_ago=10, calls=40)
     often, rarely = Experience(expected=5, observed=20), Experience(expected=20, observed=2)
-    chances = [chance_of_later_use(facts, log(each.factor())) for each in (rarely, Experience(), often)]
+    chances = [chance_of_later_use(facts, log(each.factor)) for each in (rarely, Experience(), often)]
     assert chances[1] == chance_of_later_use(facts)
     assert all(low < high for low, high in pairwise(chances))
-    assert Experience(expected=5, observed=5).factor(2.0) > 1  # what other sessions showed still counts
+    assert (
+        Experience(expected=5, observed=5, before=2.0).factor > 1
+    )  # what other sessions showed still counts
 
 
 def test_facts_are_read_from_the_view() -> None:

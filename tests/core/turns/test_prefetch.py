@@ -177,6 +177,15 @@ def test_a_failing_summarizer_prefetches_nothing_loses_nothing_and_pauses(act: A
     assert talk.asked > tried
 
 
+def test_one_that_was_refused_is_reported_with_the_compaction_that_had_to_do_without() -> None:
+    talk = Talk(refuse).turns(NEAR)
+    assert not talk.session.prefetch_summary()
+    talk.until_compacted()
+    (event,) = talk.sink.compactions
+    told = [each.code for each in event.rejected if each.by == "refusing"]
+    assert told == ["refusal"] * talk.asked
+
+
 def test_a_reset_forgets_it() -> None:
     talk = Talk().turns(NEAR)
     assert talk.session.prefetch_summary()

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import anthropic
-import openai
 import pytest
 from msgspec import Struct
 
@@ -14,32 +13,35 @@ from lowwater.core.messages import Message
 from lowwater.core.policies.registry import POLICIES
 from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
+from lowwater.session.request import PreparedRequest
 from lowwater.session.session import Session
 from lowwater.testing.fakes import RecordingSink
 from lowwater.testing.provider import Answer, Call, CallTools, Provider, Say, Think
 from tests.generated import Kind, generate_session
+from tests.sdk_clients import anthropic_client, async_anthropic_client, async_openai_client, openai_client
 
 SAMPLED = ("runway", "guarded")
-A_SAMPLE_OF_POLICIES = pytest.mark.parametrize(
-    "policy",
-    [
-        pytest.param(policy.name, marks=() if policy.name in SAMPLED else pytest.mark.full)
+
+
+def policies(*sampled: str) -> list[Any]:
+    """Return all policies, those that are not named here for `make test-full` only."""
+    return [
+        pytest.param(policy.name, marks=() if policy.name in sampled else pytest.mark.full)
         for policy in POLICIES
-    ],
-)
+    ]
+
+
 WINDOW = 20_000
 ADAPTIVE = {"type": "adaptive"}
 BUDGET = {"type": "enabled", "budget_tokens": 1_024}
-THINKING = pytest.mark.parametrize(
-    ("model", "thinking"),
-    [
-        ("claude-opus-5-5", ADAPTIVE),
-        ("claude-opus-5-5", BUDGET),
-        ("claude-haiku-4-5", BUDGET),
-        ("claude-haiku-5-5", None),
-    ],
-    ids=["bound adaptive", "bound budget", "unbound budget", "bound without a word"],
-)
+THINKING = {
+    "bound adaptive": ("claude-opus-5-5", ADAPTIVE, "runway"),
+    "bound budget": ("claude-opus-5-5", BUDGET, "guarded"),
+    "unbound budget": ("claude-haiku-4-5", BUDGET, "runway"),
+    "bound without a word": ("claude-haiku-5-5", None, "guarded"),
+}
+"""How a model thinks, and the policy that `make test` tries with it."""
+MODELS = {"anthropic": "claude-haiku-4-5", "openai_chat": "gpt-5.5"}
 
 
 class Story(Struct, frozen=True):
@@ -96,11 +98,36 @@ def provider_for(told: Story) -> Provider:
     return Provider(told.answers(), default_context=WINDOW)
 
 
-def results_for(turn: Turn) -> list[Any]:
-    return [
-        {"type": "tool_result", "tool_use_id": call, "content": output}
-        for call, output in turn.outputs.items()
-    ]
+def new_messages(turn: Turn, form: str) -> list[Any]:
+    """Return what a client adds before a call, in the format of its provider."""
+    if form == "openai_chat":
+        outputs: list[Any] = [
+            {"role": "tool", "tool_call_id": call, "content": output} for call, output in turn.outputs.items()
+        ]
+    else:
+        results = [
+            {"type": "tool_result", "tool_use_id": call, "content": output}
+            for call, output in turn.outputs.items()
+        ]
+        outputs = [{"role": "user", "content": results}] if results else []
+    return [*outputs, *({"role": "user", "content": text} for text in turn.said)]
+
+
+def around(told: Story, form: str) -> dict[str, Any]:
+    """Return system prompt and tools as `prepare` takes them; Chat Completions has the system prompt among the messages."""
+    system = {"system": told.system} if form == "anthropic" else {}
+    return {**system, "tools": told.tools[form]}
+
+
+def opening(told: Story, form: str) -> list[Any]:
+    return [{"role": "system", "content": told.system}] if form == "openai_chat" else []
+
+
+def ask(client: Any, model: str, request: PreparedRequest) -> Any:
+    """Send a request; what an asynchronous client returns has to be awaited."""
+    if isinstance(client, anthropic.Anthropic | anthropic.AsyncAnthropic):
+        return client.messages.create(model=model, max_tokens=2_000, **request.as_anthropic())
+    return client.chat.completions.create(model=model, **request.as_openai())
 
 
 def check(provider: Provider, told: Story, session: Session, sink: RecordingSink) -> None:
@@ -110,160 +137,89 @@ def check(provider: Provider, told: Story, session: Session, sink: RecordingSink
     assert len(internals(session).ledger.entries) > len(told.turns)
 
 
-def anthropic_client(provider: Provider) -> anthropic.Anthropic:
-    # Reading certificates takes longer than the rest of a test, and there is no TLS on the loopback.
-    http_client = anthropic.DefaultHttpxClient(verify=False)
-    return anthropic.Anthropic(
-        api_key="k", base_url=provider.anthropic_base_url, max_retries=0, http_client=http_client
-    )
-
-
-def openai_client(provider: Provider) -> openai.OpenAI:
-    http_client = openai.DefaultHttpxClient(verify=False)
-    return openai.OpenAI(
-        api_key="k", base_url=provider.openai_base_url, max_retries=0, http_client=http_client
-    )
-
-
-@A_SAMPLE_OF_POLICIES
-def test_the_anthropic_sdk_with_the_list_its_user_keeps(policy: str) -> None:
+@pytest.mark.parametrize("form", MODELS)
+@pytest.mark.parametrize("policy", policies(*SAMPLED))
+def test_an_sdk_with_the_list_its_user_keeps(policy: str, form: str) -> None:
     told = story("coding", seed=11, tokens=32_000)
-    session, sink = opened(policy, "claude-haiku-4-5")
-    messages: list[Any] = []
-    with provider_for(told) as provider, anthropic_client(provider) as client:
+    session, sink = opened(policy, MODELS[form])
+    messages = opening(told, form)
+    client_for: Any = anthropic_client if form == "anthropic" else openai_client
+    with provider_for(told) as provider, client_for(provider) as client:
         for turn in told.turns:
-            if turn.outputs:
-                messages.append({"role": "user", "content": results_for(turn)})
-            messages += [{"role": "user", "content": text} for text in turn.said]
-            request = session.prepare(messages, system=told.system, tools=told.tools["anthropic"])
-            response = client.messages.create(
-                model="claude-haiku-4-5", max_tokens=2_000, **request.as_anthropic()
+            messages += new_messages(turn, form)
+            response = ask(client, MODELS[form], session.prepare(messages, **around(told, form)))
+            session.record(response)
+            messages.append(
+                {"role": "assistant", "content": response.content}
+                if form == "anthropic"
+                else response.choices[0].message
             )
-            session.record(response)
-            messages.append({"role": "assistant", "content": response.content})
     check(provider, told, session, sink)
 
 
-@A_SAMPLE_OF_POLICIES
-def test_the_openai_sdk_with_the_list_its_user_keeps(policy: str) -> None:
-    told = story("coding", seed=12, tokens=32_000)
-    session, sink = opened(policy, "gpt-5.5")
-    messages: list[Any] = [{"role": "system", "content": told.system}]
-    with provider_for(told) as provider, openai_client(provider) as client:
-        for turn in told.turns:
-            messages += [
-                {"role": "tool", "tool_call_id": call, "content": output}
-                for call, output in turn.outputs.items()
-            ]
-            messages += [{"role": "user", "content": text} for text in turn.said]
-            request = session.prepare(messages, tools=told.tools["openai_chat"])
-            response = client.chat.completions.create(model="gpt-5.5", **request.as_openai())
-            session.record(response)
-            messages.append(response.choices[0].message)
+@pytest.mark.parametrize("form", MODELS)
+@pytest.mark.parametrize("policy", policies("runway"))
+def test_an_async_sdk_whose_user_appends(policy: str, form: str) -> None:
+    told = story("research", seed=14, tokens=32_000)
+    session, sink = opened(policy, MODELS[form])
+    session.append(opening(told, form))
+
+    async def talk(provider: Provider) -> None:
+        client_for: Any = async_anthropic_client if form == "anthropic" else async_openai_client
+        async with client_for(provider) as client:
+            for turn in told.turns:
+                session.append(new_messages(turn, form))
+                request = await session.aprepare(**around(told, form))
+                session.record(await ask(client, MODELS[form], request))
+
+    with provider_for(told) as provider:
+        asyncio.run(talk(provider))
     check(provider, told, session, sink)
 
 
-@A_SAMPLE_OF_POLICIES
-@THINKING
-def test_thinking_models_whose_user_appends(policy: str, model: str, thinking: Any) -> None:
+@pytest.mark.parametrize(
+    ("model", "thinking", "policy"),
+    [
+        pytest.param(
+            model,
+            thinking,
+            policy.name,
+            id=f"{name}-{policy.name}",
+            marks=() if policy.name == sampled else pytest.mark.full,
+        )
+        for name, (model, thinking, sampled) in THINKING.items()
+        for policy in POLICIES
+    ],
+)
+def test_thinking_models_whose_user_appends(model: str, thinking: Any, policy: str) -> None:
     told = story("coding", seed=13, tokens=24_000, thinks=True)
     session, sink = opened(policy, model)
     with provider_for(told) as provider, anthropic_client(provider) as client:
         for turn in told.turns:
-            if turn.outputs:
-                session.append([{"role": "user", "content": results_for(turn)}])
-            session.append([{"role": "user", "content": text} for text in turn.said])
-            request = session.prepare(
-                system=told.system, tools=told.tools["anthropic"], max_tokens=2_000, thinking=thinking
-            )
-            response = client.messages.create(model=model, max_tokens=2_000, **request.as_anthropic())
-            session.record(response)
-    check(provider, told, session, sink)
-
-
-@A_SAMPLE_OF_POLICIES
-def test_the_async_anthropic_sdk(policy: str) -> None:
-    told = story("research", seed=14, tokens=32_000)
-    session, sink = opened(policy, "claude-opus-5-5")
-
-    async def talk(provider: Provider) -> None:
-        http_client = anthropic.DefaultAsyncHttpxClient(verify=False)
-        async with anthropic.AsyncAnthropic(
-            api_key="k", base_url=provider.anthropic_base_url, max_retries=0, http_client=http_client
-        ) as client:
-            for turn in told.turns:
-                if turn.outputs:
-                    session.append({"role": "user", "content": results_for(turn)})
-                session.append([{"role": "user", "content": text} for text in turn.said])
-                request = await session.aprepare(system=told.system, tools=told.tools["anthropic"])
-                response = await client.messages.create(
-                    model="claude-opus-5-5", max_tokens=2_000, **request.as_anthropic()
-                )
-                session.record(response)
-
-    with provider_for(told) as provider:
-        asyncio.run(talk(provider))
-    check(provider, told, session, sink)
-
-
-@A_SAMPLE_OF_POLICIES
-def test_the_async_openai_sdk(policy: str) -> None:
-    told = story("research", seed=15, tokens=32_000)
-    session, sink = opened(policy, "gpt-5.5")
-    session.append({"role": "system", "content": told.system})
-
-    async def talk(provider: Provider) -> None:
-        http_client = openai.DefaultAsyncHttpxClient(verify=False)
-        async with openai.AsyncOpenAI(
-            api_key="k", base_url=provider.openai_base_url, max_retries=0, http_client=http_client
-        ) as client:
-            for turn in told.turns:
-                outputs = [
-                    {"role": "tool", "tool_call_id": call, "content": output}
-                    for call, output in turn.outputs.items()
-                ]
-                session.append([*outputs, *({"role": "user", "content": text} for text in turn.said)])
-                request = await session.aprepare(tools=told.tools["openai_chat"])
-                response = await client.chat.completions.create(model="gpt-5.5", **request.as_openai())
-                session.record(response)
-
-    with provider_for(told) as provider:
-        asyncio.run(talk(provider))
+            session.append(new_messages(turn, "anthropic"))
+            request = session.prepare(**around(told, "anthropic"), max_tokens=2_000, thinking=thinking)
+            session.record(ask(client, model, request))
     check(provider, told, session, sink)
 
 
 @pytest.mark.parametrize("way", ["to chat", "to messages"])
 def test_a_session_moves_to_the_other_provider_in_the_middle(way: str) -> None:
     told = story("coding", seed=16, tokens=32_000)
-    half = len(told.turns) // 2
-    session, sink = opened("runway", "claude-haiku-4-5" if way == "to chat" else "gpt-5.5")
-    form = "anthropic" if way == "to chat" else "openai_chat"
-    if form == "openai_chat":
-        session.append({"role": "system", "content": told.system})
+    form, other = ("anthropic", "openai_chat") if way == "to chat" else ("openai_chat", "anthropic")
+    session, sink = opened("runway", MODELS[form])
+    session.append(opening(told, form))
     with (
         provider_for(told) as provider,
         anthropic_client(provider) as claude,
         openai_client(provider) as gpt,
     ):
+        clients = {"anthropic": claude, "openai_chat": gpt}
         for number, turn in enumerate(told.turns):
-            if number == half:
-                session.use("gpt-5.5" if way == "to chat" else "claude-haiku-4-5")
+            answering = form if number < len(told.turns) // 2 else other
+            if number == len(told.turns) // 2:
+                session.use(MODELS[other])
                 session.learn_context_length(WINDOW)
-            if form == "anthropic":
-                outputs = [{"role": "user", "content": results_for(turn)}] if turn.outputs else []
-            else:
-                outputs = [
-                    {"role": "tool", "tool_call_id": call, "content": output}
-                    for call, output in turn.outputs.items()
-                ]
-            session.append([*outputs, *({"role": "user", "content": text} for text in turn.said)])
-            system = told.system if form == "anthropic" else None
-            request = session.prepare(system=system, tools=told.tools[form])
-            if (number < half) == (way == "to chat"):
-                response: Any = claude.messages.create(
-                    model="claude-haiku-4-5", max_tokens=2_000, **request.as_anthropic()
-                )
-            else:
-                response = gpt.chat.completions.create(model="gpt-5.5", **request.as_openai())
-            session.record(response)
+            session.append(new_messages(turn, form))
+            request = session.prepare(**around(told, form))
+            session.record(ask(clients[answering], MODELS[answering], request))
     check(provider, told, session, sink)

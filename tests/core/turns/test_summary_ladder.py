@@ -166,6 +166,21 @@ def test_a_summary_that_is_nearly_good_is_repaired_and_keeps_the_score_of_what_w
     assert Played({0: [NEARLY], 1: [GOOD]}, accepts_weak=False).by == "good", "where weak ones are refused"
 
 
+def test_names_that_a_good_summary_left_out_are_listed_behind_it_as_far_as_there_is_room() -> None:
+    played = Played({0: [HALF]})
+    judged = played.obtained.judged
+    assert judged is not None
+    assert judged.written.text.startswith(HALF.text)
+    assert all(path in judged.written.text for path in PATHS)
+    assert judged.verdict.because.code == "accepted"
+    assert judged.verdict.score < 1.0, "what was written is judged"
+    assert played.obtained.rejected == ()
+    assert WORDS.count(judged.written.text) <= WORDS.count(HALF.text) + 3_000 // 30
+    complete = Played({0: [GOOD]}).obtained.judged
+    assert complete is not None
+    assert complete.written.text == GOOD.text
+
+
 @pytest.mark.parametrize("competing", [True, False], ids=["competing", "in order"])
 @pytest.mark.parametrize("accepts_weak", [True, False], ids=["accept", "refuse"])
 @pytest.mark.parametrize("bad", [LOREM, WEAK], ids=["Lorem ipsum", "generalities"])

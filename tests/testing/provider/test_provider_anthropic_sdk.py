@@ -8,6 +8,7 @@ import anthropic
 import pytest
 
 from lowwater.testing.provider import Answer, Call, CallTools, CutOff, Fail, Provider, Refuse, Say, Think
+from tests.sdk_clients import anthropic_client, async_anthropic_client
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
@@ -25,34 +26,19 @@ SCRIPT: list[Answer] = [
 Turn = Callable[..., Any]
 
 
-def client_of(provider: Provider) -> anthropic.Anthropic:
-    # Reading certificates takes longer than the rest of a test, and there is no TLS on the loopback.
-    http_client = anthropic.DefaultHttpxClient(verify=False)
-    return anthropic.Anthropic(
-        api_key="k", base_url=provider.anthropic_base_url, max_retries=0, http_client=http_client
-    )
-
-
-def async_client_of(provider: Provider) -> anthropic.AsyncAnthropic:
-    http_client = anthropic.DefaultAsyncHttpxClient(verify=False)
-    return anthropic.AsyncAnthropic(
-        api_key="k", base_url=provider.anthropic_base_url, max_retries=0, http_client=http_client
-    )
-
-
 def created(provider: Provider, **request: Any) -> Any:
-    with client_of(provider) as client:
+    with anthropic_client(provider) as client:
         return client.messages.create(**request)
 
 
 def streamed(provider: Provider, **request: Any) -> Any:
-    with client_of(provider) as client, client.messages.stream(**request) as stream:
+    with anthropic_client(provider) as client, client.messages.stream(**request) as stream:
         return stream.get_final_message()
 
 
 def created_async(provider: Provider, **request: Any) -> Any:
     async def run() -> Any:
-        async with async_client_of(provider) as client:
+        async with async_anthropic_client(provider) as client:
             return await client.messages.create(**request)
 
     return asyncio.run(run())
@@ -60,7 +46,7 @@ def created_async(provider: Provider, **request: Any) -> Any:
 
 def streamed_async(provider: Provider, **request: Any) -> Any:
     async def run() -> Any:
-        async with async_client_of(provider) as client, client.messages.stream(**request) as stream:
+        async with async_anthropic_client(provider) as client, client.messages.stream(**request) as stream:
             return await stream.get_final_message()
 
     return asyncio.run(run())
@@ -135,7 +121,7 @@ def test_how_an_answer_ends(turn: Turn, answer: Any, reason: str, text: str) -> 
 def test_models_are_listed() -> None:
     with (
         Provider(context_lengths={"claude-opus-5-5": 1_000_000, "gpt-6": 400_000}) as provider,
-        client_of(provider) as client,
+        anthropic_client(provider) as client,
     ):
         listed = list(client.models.list())
     assert [(model.id, model.max_input_tokens) for model in listed] == [
@@ -171,7 +157,7 @@ def test_binding_controls_travel_with_the_beta_client() -> None:
     }
     with (
         Provider([Think("Hm.", Say("Two."))]) as provider,
-        client_of(provider) as client,
+        anthropic_client(provider) as client,
     ):
         first = client.beta.messages.create(messages=messages, **request)
         changed: Any = [{"role": "user", "content": "Uno."}, {"role": "assistant", "content": first.content}]

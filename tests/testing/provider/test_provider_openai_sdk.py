@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-import openai
 import pytest
 
 from lowwater.testing.provider import Answer, Call, CallTools, CutOff, Provider, Refuse, Say, Think
+from tests.sdk_clients import async_openai_client, openai_client
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
 TOOLS = [
@@ -23,30 +23,15 @@ SCRIPT: list[Answer] = [
 Turn = Callable[..., Any]
 
 
-def client_of(provider: Provider) -> openai.OpenAI:
-    # Reading certificates takes longer than the rest of a test, and there is no TLS on the loopback.
-    http_client = openai.DefaultHttpxClient(verify=False)
-    return openai.OpenAI(
-        api_key="k", base_url=provider.openai_base_url, max_retries=0, http_client=http_client
-    )
-
-
-def async_client_of(provider: Provider) -> openai.AsyncOpenAI:
-    http_client = openai.DefaultAsyncHttpxClient(verify=False)
-    return openai.AsyncOpenAI(
-        api_key="k", base_url=provider.openai_base_url, max_retries=0, http_client=http_client
-    )
-
-
 def created(provider: Provider, **request: Any) -> Any:
-    with client_of(provider) as client:
+    with openai_client(provider) as client:
         return client.chat.completions.create(**request)
 
 
 def streamed(provider: Provider, **request: Any) -> Any:
     options: Any = {"include_usage": True}
     with (
-        client_of(provider) as client,
+        openai_client(provider) as client,
         client.chat.completions.stream(stream_options=options, **request) as stream,
     ):
         return stream.get_final_completion()
@@ -54,7 +39,7 @@ def streamed(provider: Provider, **request: Any) -> Any:
 
 def created_async(provider: Provider, **request: Any) -> Any:
     async def run() -> Any:
-        async with async_client_of(provider) as client:
+        async with async_openai_client(provider) as client:
             return await client.chat.completions.create(**request)
 
     return asyncio.run(run())
@@ -64,7 +49,7 @@ def streamed_async(provider: Provider, **request: Any) -> Any:
     async def run() -> Any:
         options: Any = {"include_usage": True}
         async with (
-            async_client_of(provider) as client,
+            async_openai_client(provider) as client,
             client.chat.completions.stream(stream_options=options, **request) as stream,
         ):
             return await stream.get_final_completion()
@@ -140,7 +125,7 @@ def test_an_answer_cut_off_by_the_limit() -> None:
 def test_usage_is_streamed_only_when_asked_for(options: Any, reported: int) -> None:
     with (
         Provider() as provider,
-        client_of(provider) as client,
+        openai_client(provider) as client,
         client.chat.completions.create(
             model="gpt-6", messages=[{"role": "user", "content": "x"}], stream=True, **options
         ) as stream,
@@ -153,6 +138,6 @@ def test_usage_is_streamed_only_when_asked_for(options: Any, reported: int) -> N
 def test_models_are_listed() -> None:
     with (
         Provider(context_lengths={"gpt-6": 400_000}) as provider,
-        client_of(provider) as client,
+        openai_client(provider) as client,
     ):
         assert [model.id for model in client.models.list()] == ["gpt-6"]

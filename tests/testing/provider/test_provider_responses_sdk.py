@@ -8,6 +8,7 @@ import openai
 import pytest
 
 from lowwater.testing.provider import Answer, Call, CallTools, CutOff, Provider, Refuse, Say, Think
+from tests.sdk_clients import async_openai_client, openai_client
 
 TOOLS: list[Any] = [
     {"type": "function", "name": name, "parameters": {"type": "object"}, "strict": False}
@@ -24,29 +25,19 @@ IMAGE: Any = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0
 Turn = Callable[..., Any]
 
 
-def client_of(provider: Provider) -> openai.OpenAI:
-    http_client = openai.DefaultHttpxClient(verify=False)
-    return openai.OpenAI(
-        api_key="k", base_url=provider.openai_base_url, max_retries=0, http_client=http_client
-    )
-
-
 def created(provider: Provider, **request: Any) -> Any:
-    with client_of(provider) as client:
+    with openai_client(provider) as client:
         return client.responses.create(model="gpt-5.5", **request)
 
 
 def streamed(provider: Provider, **request: Any) -> Any:
-    with client_of(provider) as client, client.responses.stream(model="gpt-5.5", **request) as stream:
+    with openai_client(provider) as client, client.responses.stream(model="gpt-5.5", **request) as stream:
         return stream.get_final_response()
 
 
 def in_colour(call: Callable[[openai.AsyncOpenAI], Any], provider: Provider) -> Any:
     async def run() -> Any:
-        http_client = openai.DefaultAsyncHttpxClient(verify=False)
-        async with openai.AsyncOpenAI(
-            api_key="k", base_url=provider.openai_base_url, max_retries=0, http_client=http_client
-        ) as client:
+        async with async_openai_client(provider) as client:
             return await call(client)
 
     return asyncio.run(run())
@@ -146,7 +137,7 @@ def test_a_window_is_compacted_and_counted() -> None:
         {"role": "assistant", "content": "y" * 400},
         {"role": "user", "content": "z"},
     ]
-    with Provider([Say("All of it."), Say("On we go.")]) as provider, client_of(provider) as client:
+    with Provider([Say("All of it."), Say("On we go.")]) as provider, openai_client(provider) as client:
         compacted = client.responses.compact(model="gpt-5.5", input=items)
         kept: Any = [item.model_dump(exclude_none=True, warnings=False) for item in compacted.output]
         counted = client.responses.input_tokens.count(model="gpt-5.5", input=kept)

@@ -10,24 +10,19 @@ import openai
 import pytest
 
 from lowwater.testing.provider import Answer, DropConnection, Fail, Hang, Provider, Say, Seen
+from tests.sdk_clients import anthropic_client, openai_client
 
 HELLO: Any = [{"role": "user", "content": "Hello."}]
 
 
 def ask_messages(provider: Provider, *, stream: bool = False, **options: Any) -> Any:
-    http_client = anthropic.DefaultHttpxClient(verify=False)
-    with anthropic.Anthropic(
-        api_key="k", base_url=provider.anthropic_base_url, max_retries=0, http_client=http_client, **options
-    ) as client:
+    with anthropic_client(provider, **options) as client:
         answer = client.messages.create(model="claude-opus-5-5", max_tokens=9, messages=HELLO, stream=stream)
         return list(answer) if stream else answer
 
 
 def ask_chat(provider: Provider, *, stream: bool = False) -> Any:
-    http_client = openai.DefaultHttpxClient(verify=False)
-    with openai.OpenAI(
-        api_key="k", base_url=provider.openai_base_url, max_retries=0, http_client=http_client
-    ) as client:
+    with openai_client(provider) as client:
         answer: Any = client.chat.completions.create(model="gpt-6", messages=HELLO, stream=stream)
         return list(answer) if stream else answer
 

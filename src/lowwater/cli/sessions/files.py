@@ -283,7 +283,8 @@ def _tell_imported(done: Sequence[Imported], failed: Sequence[FailedFile], *, js
     if json:
         print_json({"imported": done, "failed": failed})
     for each in failed:
-        say(f"{on_one_line(each.file, 200)}: {each.error}")
+        is_named = each.error.startswith(each.file)
+        say(each.error if is_named else f"{on_one_line(each.file, 200)}: {each.error}")
     if json:
         return
     if len(done) == 1:

@@ -8,6 +8,7 @@ from msgspec import Struct
 from lowwater.core.mechanisms.mechanism import EditContext, Zones
 from lowwater.core.mechanisms.results import PartPlace, ShownResult, calls_in, unprotected
 from lowwater.core.proposals import Preset
+from lowwater.core.stored_form import stored_as
 from lowwater.core.tools import ToolClass, class_of, file_access
 from lowwater.core.view import Item, newest_number
 
@@ -87,19 +88,33 @@ def uses_between(chance: float, age: int, later: int) -> float:
     return uses * (1 - sqrt(max(age, YOUNG) / max(later, YOUNG)))
 
 
-class Experience(Struct, frozen=True, kw_only=True):
+class Experience(
+    Struct, frozen=True, kw_only=True, rename=stored_as("experience"), forbid_unknown_fields=True
+):
     """How many uses of older results were expected of the reuse model's own chances, and how many were observed: counts only."""
 
     expected: float = 0.0
     observed: float = 0.0
 
-    def plus(self, expected: float, observed: float) -> "Experience":
-        """Return the experience with more of it."""
-        return Experience(expected=self.expected + expected, observed=self.observed + observed)
+    before: float = 1.0
+    """How many times as many uses as expected earlier sessions had, when this one began."""
 
-    def factor(self, before: float = 1.0) -> float:
-        """Return how many times as many uses there are as expected, if it was thought to be `before`."""
-        return (_PRIOR_USES * before + self.observed) / (_PRIOR_USES + self.expected)
+    upto: int = 0
+    """The newest message when it was last counted."""
+
+    def plus(self, expected: float, observed: float, *, upto: int = 0) -> "Experience":
+        """Return the experience with more of it."""
+        return Experience(
+            expected=self.expected + expected,
+            observed=self.observed + observed,
+            before=self.before,
+            upto=max(upto, self.upto),
+        )
+
+    @property
+    def factor(self) -> float:
+        """How many times as many uses there are as the model expects by itself."""
+        return (_PRIOR_USES * self.before + self.observed) / (_PRIOR_USES + self.expected)
 
 
 def facts_of(items: Sequence[Item]) -> list[ResultFacts | None]:

@@ -6,7 +6,7 @@ from math import isfinite
 from msgspec import Struct
 
 from lowwater.core.decisions import Compact, Decision, DecisionContext, Fact, Keep, Reason, because
-from lowwater.core.limits import Limits, share_of
+from lowwater.core.limits import share_of
 from lowwater.core.mechanisms.mechanism import Reach
 from lowwater.core.messages import Span
 from lowwater.core.policies.policy import CLASSIC, RUNWAY, SEED, Policy
@@ -78,17 +78,9 @@ def at_threshold(now: DecisionContext, *, enough: int) -> Trigger:
 
 def below_threshold(now: DecisionContext) -> Keep | None:
     """Keep a prompt that has not reached the threshold."""
-    if should_compress(now.prompt, now.limits):
+    if now.prompt >= now.limits.threshold:
         return None
     return Keep(because=because("below-threshold", prompt=now.prompt, threshold=now.limits.threshold))
-
-
-def should_compress(tokens: int | None, limits: Limits, *, known: int = 0) -> bool:
-    """Return whether a prompt of this size has reached the threshold.
-
-    None means that the size is not known; then `known`, the last known size, is used. 0 is a size like any other.
-    """
-    return (known if tokens is None else tokens) >= limits.threshold
 
 
 def prune_first(now: DecisionContext, trigger: Trigger) -> Decision:

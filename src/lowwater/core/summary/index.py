@@ -126,6 +126,11 @@ def tokens_of_indexes(items: Iterable[Item]) -> int:
     return sum(int(tokens * len(index_in(text)) / max(1, len(text))) for tokens, text in texts)
 
 
+def listed_in(index: str) -> Iterator[ListedResult]:
+    """Yield the results that an index lists, each with its names."""
+    yield from _carried_results([index], frozenset())
+
+
 def expected_tokens(replaced: Sequence[Item]) -> int:
     """Return about how many tokens the index behind a summary of these items will have, for a model that can recall."""
     carried = tokens_of_indexes(replaced)

@@ -1,6 +1,7 @@
 """What the mechanisms propose, and the plans that a policy can buy: each with its price, the rent paid and what it would save per call."""
 
 from collections.abc import Mapping, Sequence
+from math import log
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -136,14 +137,19 @@ def _with_summaries(
     pieces: Sequence[_Piece],
     pricing: PricingContext,
 ) -> list[PricedPlan]:
-    starts, chances = pricing.starts(), chances_of_use(pricing.items)
+    starts, chances = pricing.starts(), _chances(pricing)
     found = [_with_summary(offer, edits, pieces, pricing, starts, chances=chances) for offer in summaries]
     return [plan for plan in found if plan is not None]
 
 
+def _chances(pricing: PricingContext) -> list[float]:
+    """Return for each item the chance of a later use, by what the session has shown of such uses."""
+    return chances_of_use(pricing.items, log(pricing.experience.factor))
+
+
 def _pieces(edits: Sequence[Proposal], pricing: PricingContext, *, lost: Mapping[str, float]) -> list[_Piece]:
     """Return the parts that are worth replacing if everything behind them has to be written again anyway, the last first."""
-    chances = chances_of_use(pricing.items)
+    chances = _chances(pricing)
     pieces: list[_Piece] = []
     for at, edit in enumerate(edits):
         whole = sum(target.tokens for target in edit.targets)

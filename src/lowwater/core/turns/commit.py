@@ -12,6 +12,7 @@ from lowwater.core.ledger import next_compaction_number
 from lowwater.core.mechanisms.edits import edit
 from lowwater.core.mechanisms.reasoning import strip_behind
 from lowwater.core.mechanisms.registry import SUMMARIES
+from lowwater.core.mechanisms.reuse import Experience
 from lowwater.core.messages import Text
 from lowwater.core.policies.safety_rules import after_compaction, after_failure, after_summary
 from lowwater.core.turns.arrival import NOTE, with_note
@@ -36,6 +37,7 @@ from lowwater.core.view import (
     Item,
     Original,
     first_difference,
+    newest_number,
     shown_parts,
     tokens_of_items,
     view_items,
@@ -98,6 +100,7 @@ def commit(
         event,
         cost=both(event.cost, state.uncharged_summary_cost),
         summary_prompts=event.summary_prompts + state.unreported_summary_prompts,
+        rejected=(*state.unreported_rejections, *event.rejected),
     )
     ledger = state.ledger.append(
         Compacted(at=now.at, mechanisms=event.mechanisms, items=view_items(new_view.items))
@@ -116,11 +119,22 @@ def commit(
         compaction_surcharge=surcharge,
         uncharged_summary_cost=0,
         unreported_summary_prompts=0,
+        unreported_rejections=(),
         last_compaction=event,
         has_system_note=new_view.has_system_note,
+        experience=_experience(state),
         thinking_unbound_above=new_view.unbound,
     )
     return Acted(state=committed, events=(event,))
+
+
+def _experience(state: State) -> Experience:
+    """Return the experience with what was used, since the last compaction, of what the view had removed by then."""
+    from lowwater.core.mechanisms.experience import experienced  # noqa: PLC0415 - only compactions need it
+
+    items, known = state.ledger.view.items, state.experience
+    found = experienced(items, after=known.upto)
+    return known.plus(found.expected, found.observed, upto=newest_number(items[-1]) if items else 0)
 
 
 def actual_reason(because: Reason, result: CompactionResult, *, prompt: int) -> Reason:

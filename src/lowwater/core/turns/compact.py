@@ -1,13 +1,15 @@
-"""One compaction, in order: who writes the summary, carrying out the plan, committing the outcome."""
+"""One compaction, in order: who writes the summary, carrying out the plan, committing the outcome, adding what hooks say."""
 
 from collections.abc import Generator, Sequence
 
 from msgspec.structs import replace
 
 from lowwater.core.decisions import Compact, DecisionContext, scaled
+from lowwater.core.entries import Compacted
 from lowwater.core.ledger import Ledger
 from lowwater.core.mechanisms import native, summarize
 from lowwater.core.mechanisms.mechanism import ProposalRequest, survey
+from lowwater.core.messages import Message, Text
 from lowwater.core.policies.safety_rules import cool_down_left
 from lowwater.core.proposals import Proposal
 from lowwater.core.turns.candidates import cost_of_summary, index_of
@@ -18,6 +20,10 @@ from lowwater.core.turns.effects import Announce, Steps, Summarize, SummaryOutco
 from lowwater.core.turns.pins import with_instructions
 from lowwater.core.turns.pricing import pricing_for
 from lowwater.core.turns.state import Acted, Ladder, Setup, State
+from lowwater.core.view import Summary, view_items
+
+_ADDED = "hooks"
+"""The stored name under which the view keeps what hooks add to it."""
 
 
 def compact(
@@ -124,3 +130,25 @@ def _with_ledger(
     except StopIteration as done:
         result: CompactionResult = done.value
         return result
+
+
+# Hooks
+
+
+def with_additions(state: State, texts: Sequence[str], setup: Setup, at: float) -> State:
+    """Return the state with the hooks' texts in its view, as the user's: at the end, or behind the last summary if an answer ends it.
+
+    They are part of the view and not of the history: the next summary covers them, and a rewind takes them back.
+    """
+    items = list(state.ledger.view.items)
+    place = len(items)
+    if items and items[-1].message.role == "assistant":
+        place = next((at for at in range(len(items), 0, -1) if isinstance(items[at - 1], Summary)), 0)
+    if not place:
+        return state
+    added = []
+    for text in texts:
+        message = Message(role="user", parts=(Text(text=text),))
+        added.append(Summary(message=message, tokens=setup.size(message), sources=(), depth=1))
+    entry = Compacted(at=at, mechanisms=(_ADDED,), items=view_items([*items[:place], *added, *items[place:]]))
+    return replace(state, ledger=state.ledger.append(entry))

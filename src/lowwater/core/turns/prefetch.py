@@ -10,6 +10,7 @@ from collections.abc import Generator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lowwater.core.events import Rejected
 from lowwater.core.mechanisms import summarize
 from lowwater.core.policies.safety_rules import (
     after_failure,
@@ -44,6 +45,8 @@ class PrefetchOutcome(Struct, frozen=True, kw_only=True):
     prompts: int = 0
     """Tokens of the prompts of its calls."""
     failed_at: float | None
+    rejected: tuple[Rejected, ...] = ()
+    """What was not accepted as written."""
     low: bool | None
     """Whether the first summarizer's answer missed too much; None if there was no answer."""
 
@@ -89,6 +92,7 @@ def prefetch_summary(
         cost=cost_of_summaries(state, setup, obtained.written, lost=obtained.lost, at=at),
         prompts=prompt_tokens_of(obtained.written),
         failed_at=obtained.failed_at,
+        rejected=obtained.rejected,
         low=obtained.low,
     )
 
@@ -120,6 +124,7 @@ def settle(state: State, outcome: PrefetchOutcome) -> State:
         totals=state.totals.paid(outcome.cost, for_summaries=True),
         uncharged_summary_cost=both(state.uncharged_summary_cost, outcome.cost),
         unreported_summary_prompts=state.unreported_summary_prompts + outcome.prompts,
+        unreported_rejections=(*state.unreported_rejections, *outcome.rejected),
     )
     # There is something new to buy, so the next turn has to look at all candidates.
     if summary is None:

@@ -21,6 +21,7 @@ from lowwater.core.costs.prices import (
     write_price,
 )
 from lowwater.core.decisions import Candidates, Currency, PricedPlan, Warm, scaled
+from lowwater.core.mechanisms.reuse import Experience
 from lowwater.core.models.model import Model, Prices
 from lowwater.core.turns.cache import lifetime_of, prompt_layout, warmth_of
 from lowwater.core.turns.state import PromptLayout, Setup, State
@@ -60,6 +61,8 @@ class PricingContext(Struct, frozen=True, kw_only=True):
     """How many messages those are."""
     disturbed_calls: float = 0.0
     """How many calls over the prompt every change of the view is expected to cost, whatever it removes."""
+    experience: Experience = Experience()
+    """What the session has shown of later uses."""
     offers_recall: bool = False
     """The model can recall, so that an index stands behind each summary."""
     summarizers: tuple[Model | None, ...] = ()
@@ -256,6 +259,7 @@ def pricing_for(state: State, setup: Setup, tail: int, at: float) -> PricingCont
         calls=state.totals.turns,
         session_tokens=scaled(state.ledger.view.original_tokens, state.scale),
         messages=len(state.ledger.messages),
+        experience=state.experience,
         offers_recall=state.offers_recall,
         disturbed_calls=setup.settings.compression.disturbed_calls,
         summarizers=setup.summary_models if setup.may_ask(state) else (),

@@ -135,6 +135,7 @@ def reset(state: State, setup: Setup, at: float) -> State:
         totals=Totals(),
         uncharged_summary_cost=0,
         unreported_summary_prompts=0,
+        unreported_rejections=(),
         warned=frozenset(),
         growth=0.0,
         growth_turns=0,

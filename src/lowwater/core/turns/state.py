@@ -22,6 +22,7 @@ from lowwater.core.decisions import Candidates, Decision, Past
 from lowwater.core.events import Compaction, Event, Rejected
 from lowwater.core.ledger import Ledger
 from lowwater.core.mechanisms.mechanism import EditContext, Mechanism, ProposalRequest, survey
+from lowwater.core.mechanisms.reuse import Experience
 from lowwater.core.messages import Format, Message, Span
 from lowwater.core.models.model import FallbackChain, Model
 from lowwater.core.policies.policy import Policy, preset_under
@@ -385,6 +386,8 @@ class State(Struct, frozen=True, kw_only=True, dict=True):
     """Nano-dollars for summaries that are not in any compaction's bill yet: prefetched or useless ones; None if not known."""
     unreported_summary_prompts: int = 0
     """Tokens of the prompts that asked for prefetched summaries, which no event has reported yet."""
+    unreported_rejections: tuple[Rejected, ...] = ()
+    """Prefetched summaries that were not accepted as written, which no event has reported yet."""
     compaction_surcharge: int | None = 0
     """Nano-dollars by which compactions since the last answer make the next call more expensive; None if not known."""
     removed_tokens: int = 0
@@ -416,6 +419,8 @@ class State(Struct, frozen=True, kw_only=True, dict=True):
     """The user's standing instructions, in the order in which they were said; some may be of messages that are discarded."""
     instructions_read: int = 0
     """The number of the newest message that was searched for standing instructions."""
+    experience: Experience = Experience()
+    """The uses of removed results up to the newest compaction, for the reuse model."""
     thinking_unbound_above: int | None = None
     """Thinking in messages above this number was bound to a prefix that is gone; None if there is none."""
 

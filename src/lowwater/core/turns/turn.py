@@ -257,7 +257,7 @@ def _with_additions(state: State, setup: Setup, at: float) -> Steps[State]:
     texts = yield Compacted(ledger=state.ledger)
     if not texts:
         return state
-    from lowwater.core.turns.additions import with_additions  # noqa: PLC0415 - loaded if there are any
+    from lowwater.core.turns.compact import with_additions  # noqa: PLC0415 - loaded at the first compaction
 
     return with_additions(state, texts, setup, at)
 

@@ -118,6 +118,6 @@ function table(host, { caption, columns, rows, sort, first = 25, filter = null, 
   const tools = make("div", { class: "tools" }, search, status);
   const head = make("thead", {}, make("tr", {}, ...headings));
   const all = make("table", { "aria-label": caption }, head, body);
-  host.replaceChildren(tools, make("div", { class: "scroll" }, all), more);
+  host.replaceChildren(tools, make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": caption }, all), more);
   show();
 }

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from lowwater.core.accounts.tool_schemas import preamble_of
 from lowwater.core.costs.prices import cost_at
 from lowwater.core.messages import Message
 from lowwater.lab.audit.calls import SUMMARY_KIND, AuditedCall
@@ -14,6 +15,8 @@ from lowwater.logs.recording import Recording
 
 PREAMBLE, USER, ANSWERS, SUMMARIES = "(system prompt, tool definitions)", "(user)", "(answers)", "(summaries)"
 """What is carried besides the results of tools."""
+DEFINITION = "definition of "
+"""What the names of tools' definitions begin with, where a log has them."""
 _UNKNOWN_TOOL = "(unknown tool)"
 
 
@@ -39,12 +42,33 @@ def carried_by(recording: Recording, calls: Sequence[AuditedCall], ratio: float)
     made = Counter(
         call.name for each in recording.messages[recording.shared :] for call in each.message.calls
     )
+    for name, part in _definitions(recording, calls, ratio).items():
+        made[DEFINITION + name] = made[name]
+        tokens[DEFINITION + name] = round(part * tokens[PREAMBLE])
+        cost[DEFINITION + name] = round(part * cost[PREAMBLE])
+    defined = [name for name in tokens if name.startswith(DEFINITION)]
+    tokens[PREAMBLE] -= sum(tokens[name] for name in defined)
+    cost[PREAMBLE] -= sum(cost[name] for name in defined)
     found = [
         Carried(name=name, calls=made[name], tokens=count, cost=cost[name])
         for name, count in tokens.items()
         if count
     ]
     return tuple(sorted(found, key=lambda one: (-one.cost, -one.tokens, one.name)))
+
+
+def _definitions(recording: Recording, calls: Sequence[AuditedCall], ratio: float) -> dict[str, float]:
+    """Return the share of each tool's definition in what no message accounts for; empty if definitions were not recorded."""
+    found = preamble_of(recording.tools, (), system=0, count=lambda raw: round(len(raw) * ratio))
+    first = next((call for call in calls if call.usage is not None), None)
+    if not found.tools or first is None or first.usage is None:
+        return {}
+    said = sum(characters(each.message) for each in recording.messages[: first.index])
+    whole = max(found.tool_tokens + len(recording.system) * ratio, first.usage.prompt - said * ratio, 1.0)
+    shares = Counter[str]()
+    for tool in found.tools:
+        shares[tool.name] += tool.tokens
+    return {name: size / whole for name, size in shares.items()}
 
 
 def _prompts(

@@ -312,11 +312,19 @@ def damage_says(line: DamageLine) -> str:
             "difference from chance."
         )
     return (
-        f"{line.name}: after {line.repeating_share:.0%} of its compactions something was read or done again, after "
-        f"{line.repeating_elsewhere:.0%} of comparable places without one. Per compaction, that is {repeated.low:+.1f} to "
-        f"{repeated.high:+.1f} calls that only repeat, and {until.low:+.1f} to {until.high:+.1f} calls before work goes on "
-        "(nine in ten resamples)."
+        f"{line.name}: something was read or done again after {line.repeating_share:.0%} of its compactions, and after "
+        f"{line.repeating_elsewhere:.0%} of comparable places without one. Per compaction, "
+        f"{_beyond(repeated, 'calls that only repeat')}, and {_beyond(until, 'calls until work goes on')} (90% intervals)."
     )
+
+
+def _beyond(more: Interval, what: str) -> str:
+    """Return in words how many more calls there are than elsewhere."""
+    if more.low <= 0 <= more.high:
+        return f"{what} differ by {more.low:+.1f} to {more.high:+.1f}, which may be chance"
+    if more.low > 0:
+        return f"there are {more.low:.1f} to {more.high:.1f} more {what}"
+    return f"there are {-more.high:.1f} to {-more.low:.1f} fewer {what}"
 
 
 DAMAGE_MEANS = (

@@ -183,6 +183,45 @@ class Foreseen(Struct, frozen=True, kw_only=True):
         return self.foreseen / self.recorded - 1 if self.recorded else 0.0
 
 
+class CallColumns(Struct, frozen=True, kw_only=True):
+    """The calls of a session, one list per figure; copies are left out."""
+
+    number: tuple[int, ...]
+    """Their places in the session, from 1."""
+    at: tuple[float | None, ...]
+    read: tuple[int, ...]
+    written: tuple[int, ...]
+    uncached: tuple[int, ...]
+    output: tuple[int, ...]
+    cost: tuple[int | None, ...]
+    cause: tuple[Cause | None, ...]
+    """Why the call read less from the cache than it could have."""
+    missed: tuple[int, ...]
+    """The tokens of that miss."""
+    missed_cost: tuple[int | None, ...]
+
+
+class PauseCosts(Struct, frozen=True, kw_only=True):
+    """Pauses longer than the cache lives, and nano-dollars beyond those of calls that find their prefix warm."""
+
+    pauses: int = 0
+    """Gaps that are longer than the provider's default lifetime."""
+    calls: int = 0
+    """All calls that were looked at."""
+    let_go: int = 0
+    """With the default lifetime and nothing done."""
+    kept_warm: int = 0
+    """With minimal calls while the rule expects them to pay."""
+    pings: int = 0
+    """How many minimal calls that takes."""
+    compacted: int = 0
+    """With a summary, which the session's model writes from its warm prefix before every expiry; rework is not counted."""
+    by_rule: int = 0
+    """With whichever of these the rule expects to cost least."""
+    longer: int | None = 0
+    """With the long lifetime all the time; None if a provider does not sell one."""
+
+
 class AuditedSession(Struct, frozen=True, kw_only=True):
     """One recorded session."""
 
@@ -203,7 +242,11 @@ class AuditedSession(Struct, frozen=True, kw_only=True):
     natives: tuple[Native, ...] = ()
     stretches: tuple[Stretch, ...] = ()
     carried: tuple[Carried, ...] = ()
+    calls: CallColumns | None = None
+    """None where the report leaves days of it out."""
     foreseen: Foreseen | None = None
+    pauses: PauseCosts | None = None
+    """None without times, prices or a published cache lifetime."""
     saving: Saving | None = None
     not_estimated: NotEstimated | None = None
     """Why `saving` is None."""

@@ -20,16 +20,18 @@ from lowwater.lab.audit.findings import (
     Missed,
     Native,
     NotEstimated,
+    PauseCosts,
     Spending,
     merged_missed,
     sum_of_known,
     total,
 )
+from lowwater.lab.audit.pauses import total_pauses
 
 _WHY_NOT: dict[NotEstimated, str] = {
     "no_prices": "no price is known",
     "no_sizes": "no prompt's size was recorded",
-    "copied": "they go on from another, with which that is told",
+    "copied": "they continue another session and are estimated with it",
     "too_large": "they do not fit the model's window",
     "cut": "some of their days are left out",
 }
@@ -96,6 +98,7 @@ class AuditReport(Struct, frozen=True, kw_only=True):
     damage: tuple[DamageLine, ...]
     repeated: tuple[RepeatedSubject, ...]
     """What was read or done again after compactions, if the audit was to name it."""
+    pauses: PauseCosts
     possible: Possible | None
     not_estimated: dict[NotEstimated, int]
     """The number of sessions that `possible` leaves out, by reason."""
@@ -106,10 +109,13 @@ class AuditReport(Struct, frozen=True, kw_only=True):
     copied: int
 
 
-def report_of(files: Sequence[AuditedFile], *, since: str = "") -> AuditReport:
-    """Return the report on audited files, without the days before `since`."""
+_LAST_DAY = "9999"
+
+
+def report_of(files: Sequence[AuditedFile], *, since: str = "", until: str = _LAST_DAY) -> AuditReport:
+    """Return the report on audited files, without the days before `since` and those from `until` on."""
     every = merge_pieces(session for file in files for session in file.sessions)
-    sessions = [left for session in every if (left := _since(session, since)) is not None]
+    sessions = [left for session in every if (left := _within(session, since, until)) is not None]
     unread = [one for file in files for one in file.unread]
     return AuditReport(
         files=len(files),
@@ -119,6 +125,7 @@ def report_of(files: Sequence[AuditedFile], *, since: str = "") -> AuditReport:
         compacted=_compacted([native for session in sessions for native in session.natives]),
         damage=tuple(damage_by_client(sessions)),
         repeated=tuple(repeated_subjects(sessions)),
+        pauses=total_pauses([session.pauses for session in sessions]),
         possible=_possible(sessions),
         not_estimated=dict(Counter(why for session in sessions if (why := session.not_estimated))),
         accuracy=_accuracy(sessions),
@@ -200,22 +207,24 @@ def by_day(sessions: Sequence[AuditedSession]) -> list[ReportLine]:
     return sorted(_grouped(sessions, lambda row: row.day), key=lambda line: line.name)
 
 
-def _since(session: AuditedSession, day: str) -> AuditedSession | None:
-    """Return the session without the days before `day`; predictions and savings exist for whole sessions only."""
-    rows = tuple(row for row in session.rows if row.day >= day)
+def _within(session: AuditedSession, since: str, until: str) -> AuditedSession | None:
+    """Return the session without the days before `since` and from `until` on; predictions and savings exist for whole sessions only."""
+    rows = tuple(row for row in session.rows if since <= row.day < until)
     if len(rows) == len(session.rows):
         return session
     if not rows:
         return None
-    natives = tuple(native for native in session.natives if native.day >= day)
-    stretches = tuple(stretch for stretch in session.stretches if stretch.day >= day)
+    natives = tuple(native for native in session.natives if since <= native.day < until)
+    stretches = tuple(stretch for stretch in session.stretches if since <= stretch.day < until)
     return replace(
         session,
         rows=rows,
         natives=natives,
         stretches=stretches,
         carried=(),
+        calls=None,
         foreseen=None,
+        pauses=None,
         saving=None,
         not_estimated="cut",
     )

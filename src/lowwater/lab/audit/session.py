@@ -16,6 +16,7 @@ from lowwater.lab.audit.findings import (
     AuditedSession,
     AuditFigures,
     AuditRow,
+    CallColumns,
     Cause,
     DayOf,
     Missed,
@@ -27,6 +28,7 @@ from lowwater.lab.audit.findings import (
     plus,
     total,
 )
+from lowwater.lab.audit.pauses import pauses_of
 from lowwater.lab.audit.sizes import Sizes, natives_of, sizes_of
 from lowwater.logs.recording import Recording
 
@@ -151,13 +153,33 @@ def audit_session(
         peak_prompt=max((call.usage.prompt for call in own if call.usage), default=0),
         natives=estimate.natives,
         stretches=tuple(stretches_of(recording, calls, day_of=day_of, with_contents=with_contents)),
+        calls=_columns(calls, misses),
         carried=carried_by(recording, calls, sizes.ratio),
         foreseen=foreseen_bill(calls),
+        pauses=pauses_of(calls),
         saving=estimate.saving,
         not_estimated=estimate.why_not,
         broken=len(recording.broken),
         broken_at=tuple(line.place for line in recording.broken[:_MAX_BROKEN_PLACES]),
         copied=len(calls) - len(own),
+    )
+
+
+def _columns(calls: Sequence[AuditedCall], misses: Sequence[Miss | None]) -> CallColumns:
+    """Return the session's own calls as columns."""
+    own = [(at, call, misses[at]) for at, call in enumerate(calls) if not call.copied]
+    usages = [call.usage or Usage() for _, call, _ in own]
+    return CallColumns(
+        number=tuple(at + 1 for at, _, _ in own),
+        at=tuple(call.at for _, call, _ in own),
+        read=tuple(usage.cache_read for usage in usages),
+        written=tuple(usage.cache_write + usage.cache_write_long for usage in usages),
+        uncached=tuple(usage.uncached for usage in usages),
+        output=tuple(call.output for _, call, _ in own),
+        cost=tuple(call.cost for _, call, _ in own),
+        cause=tuple(miss.cause if miss else None for _, _, miss in own),
+        missed=tuple(miss.tokens if miss else 0 for _, _, miss in own),
+        missed_cost=tuple(miss.cost if miss else None for _, _, miss in own),
     )
 
 

@@ -1,6 +1,7 @@
 """The page of `lowwater audit --html`: its data and its texts."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from time import time
 
 from msgspec import Struct
@@ -10,7 +11,15 @@ from lowwater.core.models.model import Model
 from lowwater.core.wording import counted
 from lowwater.lab.audit.damage import DAMAGE_MEANS, DamageLine, RepeatedSubject, damage_says
 from lowwater.lab.audit.findings import AuditedSession, Cause, Native, sum_of_known
-from lowwater.lab.audit.report import AuditReport, ReportLine, by_model, estimate_gaps, report_line
+from lowwater.lab.audit.report import (
+    AuditReport,
+    ReportLine,
+    by_model,
+    by_project,
+    dearest,
+    estimate_gaps,
+    report_line,
+)
 from lowwater.lab.pages.document import (
     HtmlDocument,
     Periods,
@@ -28,6 +37,10 @@ from lowwater.lab.pages.document import (
 
 MOST_SESSIONS = 2_000
 MOST_NATIVES = 1_000
+MOST_TIMELINES = 100
+MOST_POINTS = 1_500
+"""Calls drawn of a session; of longer ones, evenly spaced calls, all misses' and those around compactions."""
+NO_PROJECT = "no folder recorded"
 NO_MODEL = "not recorded"
 
 
@@ -98,6 +111,7 @@ class AuditSessionRow(Struct, frozen=True, kw_only=True):
     """One session."""
 
     name: str
+    project: str
     agent: str
     model: str
     relation: str
@@ -152,6 +166,54 @@ class SavingRow(Struct, frozen=True, kw_only=True):
     is_ours: bool = False
 
 
+class TimelineMark(Struct, frozen=True, kw_only=True):
+    """One of the client's own compactions in a session's timeline."""
+
+    call: int
+    """The number of the first call after it."""
+    before: int
+    after: int
+    trigger: str
+
+
+class MissRow(Struct, frozen=True, kw_only=True):
+    """One cache miss of a session."""
+
+    call: int
+    at: float | None
+    cause: str
+    means: str
+    tokens: int
+    cost: int | None
+
+
+class AuditTimeline(Struct, frozen=True, kw_only=True):
+    """One session call by call."""
+
+    session: str
+    call: list[int]
+    at: list[float | None]
+    read: list[int]
+    written: list[int]
+    uncached: list[int]
+    output: list[int]
+    cost: list[int | None]
+    marks: list[TimelineMark]
+    misses: list[MissRow]
+
+
+class ProjectRow(Struct, frozen=True, kw_only=True):
+    """All sessions in one folder."""
+
+    name: str
+    sessions: int
+    calls: int
+    prompt: int
+    hit: float | None
+    missed: int | None
+    cost: int | None
+
+
 class AuditData(Struct, frozen=True, kw_only=True):
     """Everything that the page's scripts draw."""
 
@@ -159,7 +221,10 @@ class AuditData(Struct, frozen=True, kw_only=True):
     spending: list[SpendingRow]
     causes: list[CauseRow]
     savings: list[SavingRow]
+    projects: list[ProjectRow]
     sessions: list[AuditSessionRow]
+    timelines: list[AuditTimeline]
+    """Of the dearest sessions."""
     natives: list[NativeRow]
     damage: list[DamageRow]
     repeated: list[RepeatedSubject]
@@ -177,7 +242,9 @@ def audit_page_data(report: AuditReport) -> AuditData:
         spending=_spending(report.total),
         causes=_causes(report.total),
         savings=_savings(report),
+        projects=[_project_row(line) for line in by_project(sessions)[:MOST_SESSIONS]],
         sessions=listed[:MOST_SESSIONS],
+        timelines=[_timeline(session) for session in dearest(sessions)[:MOST_TIMELINES] if session.calls],
         natives=natives[:MOST_NATIVES],
         damage=[
             _damage(line, order)
@@ -239,6 +306,7 @@ def _session(session: AuditedSession) -> AuditSessionRow:
     used = line.figures
     return AuditSessionRow(
         name=session.id,
+        project=_project(session.project),
         agent=session.agent,
         model=session.model,
         relation=session.relation,
@@ -251,6 +319,71 @@ def _session(session: AuditedSession) -> AuditSessionRow:
         saving=None if session.saving is None else session.saving.rent_or_buy,
         cost=used.cost,
     )
+
+
+def _project(folder: str) -> str:
+    """Return the last two parts of a folder, whichever system it is from."""
+    return "/".join(re.split(r"[\\/]", folder.rstrip("\\/"))[-2:]) or NO_PROJECT
+
+
+def _project_row(line: ReportLine) -> ProjectRow:
+    used = line.figures
+    return ProjectRow(
+        name=_project(line.name),
+        sessions=line.sessions,
+        calls=used.calls,
+        prompt=used.prompt,
+        hit=used.hit_share,
+        missed=line.lost,
+        cost=used.cost,
+    )
+
+
+def _timeline(session: AuditedSession) -> AuditTimeline:
+    of = session.calls
+    assert of is not None
+    places = {number: at for at, number in enumerate(of.number)}
+    marks = [
+        TimelineMark(call=native.call + 1, before=native.before, after=native.after, trigger=native.trigger)
+        for native in session.natives
+        if native.call + 1 in places
+    ]
+    missed = [
+        at for at, cause in enumerate(of.cause) if cause is not None and cause not in ("first", "boundary")
+    ]
+    shown = _shown(len(of.number), [*missed, *(places[mark.call] for mark in marks)])
+    return AuditTimeline(
+        session=session.id,
+        call=[of.number[at] for at in shown],
+        at=[of.at[at] for at in shown],
+        read=[of.read[at] for at in shown],
+        written=[of.written[at] for at in shown],
+        uncached=[of.uncached[at] for at in shown],
+        output=[of.output[at] for at in shown],
+        cost=[of.cost[at] for at in shown],
+        marks=marks,
+        misses=[
+            MissRow(
+                call=of.number[at],
+                at=of.at[at],
+                cause=CAUSES[cause].name,
+                means=CAUSES[cause].means,
+                tokens=of.missed[at],
+                cost=of.missed_cost[at],
+            )
+            for at in missed
+            if (cause := of.cause[at]) is not None
+        ],
+    )
+
+
+def _shown(count: int, wanted: Sequence[int]) -> list[int]:
+    """Return the indexes of the calls that are drawn."""
+    if count <= MOST_POINTS:
+        return list(range(count))
+    even = {round(at * (count - 1) / (MOST_POINTS - 1)) for at in range(MOST_POINTS)}
+    around = {at + off for at in wanted[:MOST_POINTS] for off in (-1, 0)}
+    return sorted(at for at in even | around if 0 <= at < count)
 
 
 def _native(session: AuditedSession, native: Native) -> NativeRow:
@@ -398,7 +531,11 @@ def _texts(report: AuditReport, data: AuditData) -> dict[str, str]:
             if possible is not None
             else ""
         ),
-        "sessions_says": f"Sub-agents and forks are sessions of their own.{_part(len(report.sessions), MOST_SESSIONS, 'session')}",
+        "timeline_says": (
+            "What each call sent: read from the cache, written to it, or neither; with the client's own compactions, and below every miss with its "
+            f"cause.{_part(len(report.sessions), MOST_TIMELINES, 'session')}"
+        ),
+        "sessions_says": f"A project's name shows only its sessions, a session's name its calls. Sub-agents and forks are sessions of their own.{_part(len(report.sessions), MOST_SESSIONS, 'session')}",
         "natives_says": _natives_says(report),
         "damage_says": " ".join(damage_says(line) for line in report.damage if not line.version),
         "damage_means": DAMAGE_MEANS if report.damage else "",

@@ -238,7 +238,7 @@ def _prices(models: Sequence[Model]) -> str:
     rows = "".join(map(_price_row, models))
     return (
         "<h3>Prices, in dollars per million tokens</h3>"
-        f'<div class="scroll"><table aria-label="Prices"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+        f'<div class="scroll" tabindex="0" role="group" aria-label="Prices"><table aria-label="Prices"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
     )
 
 

@@ -162,12 +162,12 @@ const left = (seconds) => {
     : `${minutes}:${String(rest).padStart(2, "0")}`;
 };
 
-/** What was saved beside a session that was never compacted, in dollars and percent. */
+/** What was saved beside a session that was never compacted: the figure of its tile, and the note below it. */
 function saving(cost, untouched) {
-  if (!isKnown(cost) || !isKnown(untouched)) return "unknown";
-  if (!untouched || cost === untouched) return "–";
+  if (!isKnown(cost) || !isKnown(untouched)) return ["unknown"];
+  if (!untouched || cost === untouched) return ["–", "nothing compacted so far"];
   const part = (untouched - cost) / untouched;
-  return `${dollars(untouched - cost)} (${grouped(100 * part, 0)} %)`;
+  return [dollars(untouched - cost), `${grouped(100 * part, 0)} % of ${dollars(untouched)}`];
 }
 
 // The list
@@ -306,10 +306,10 @@ function drawTiles(told) {
   full.append(line, limit);
   const removed = told.totals.reclaimed;
   part("tiles").replaceChildren(
-    tile("prompt", `${tokens(sizes.prompt)} of ${tokens(sizes.context)}`, `${sizes.acts_at} at ${tokens(sizes.threshold)}, wall at ${tokens(sizes.wall)}`, full),
+    tile("prompt", tokens(sizes.prompt), `of ${tokens(sizes.context)}; ${sizes.threshold === sizes.wall ? "" : `${sizes.acts_at} at ${tokens(sizes.threshold)}, `}wall at ${tokens(sizes.wall)}`, full),
     tile("cache", ...cacheSaid(cache, now)),
     tile("bill so far", dollars(costs.total), costs.summaries ? `summaries ${dollars(costs.summaries)}` : `${counted(told.totals.turns)} calls`),
-    tile("saved", saving(costs.total, costs.untouched), isKnown(costs.untouched) ? `of ${dollars(costs.untouched)} without compaction` : ""),
+    tile("saved", ...saving(costs.total, costs.untouched)),
     tile("compactions", counted(told.compaction_count), removed ? `${tokens(removed)} tokens removed` : "nothing removed yet"),
     tile("in view", `${counted(told.messages)} of ${counted(told.history)}`, "messages; all can be recalled"),
   );

@@ -80,20 +80,71 @@ function showSavings() {
   });
 }
 
-function showSessions() {
+/** A name that does something when it is pressed. */
+const pressed = (name, title, onclick, most = 40) => make("button", { type: "button", class: "link", title: `${name}: ${title}`, onclick }, short(name, most));
+
+function goTo(id) {
+  part(id).scrollIntoView({ behavior: "auto", block: "start" });
+  part(id).focus({ preventScroll: true });
+}
+
+function showProjects() {
+  table(part("projects"), {
+    caption: "Projects",
+    rows: data.projects,
+    sort: ["cost", true],
+    first: 10,
+    filter: ["name"],
+    columns: [
+      {
+        key: "name",
+        name: "project",
+        text: true,
+        cell: (row) =>
+          pressed(row.name, "show its sessions", () => {
+            showSessions(row.name);
+            goTo("sessions-title");
+          }),
+      },
+      bars("cost", data.projects, () => 1),
+      { key: "cost", name: "cost", said: dollars },
+      { key: "sessions", name: "sessions", said: counted },
+      { key: "calls", name: "calls", said: counted },
+      { key: "prompt", name: "input", said: tokens },
+      { key: "hit", name: "cached", said: share },
+      { key: "missed", name: "misses cost", said: dollars },
+    ],
+  });
+}
+
+const pick = { session: () => {} };
+
+function showSessions(project = null) {
+  const drawn = new Map(data.timelines.map((each, index) => [each.session, index]));
+  part("sessions-title").replaceChildren(
+    ...(project === null
+      ? ["Sessions"]
+      : [`Sessions of ${project} `, pressed("show all", "Show the sessions of every project", () => showSessions())]),
+  );
   table(part("sessions"), {
     caption: "Sessions",
-    rows: data.sessions,
+    rows: project === null ? data.sessions : data.sessions.filter((each) => each.project === project),
     sort: ["cost", true],
     first: 15,
-    filter: ["name", "model", "agent", "relation"],
+    filter: ["name", "project", "model", "agent", "relation"],
     columns: [
       {
         key: "name",
         name: "session",
         text: true,
-        cell: (row) =>
-          titled(named(row.name), [row.agent, row.model, row.relation].filter(Boolean).join(" · ")),
+        cell: (row) => {
+          const open = () => {
+            pick.session(drawn.get(row.name));
+            goTo("session-title");
+          };
+          const name = drawn.has(row.name) ? pressed(row.name, "show its calls", open, 22) : named(row.name);
+          return titled(name, [row.project, row.agent, row.model, row.relation].filter(Boolean).join(" · "));
+        },
       },
       { key: "started", name: "started (UTC)", said: minute },
       { key: "calls", name: "calls", said: counted },
@@ -105,6 +156,74 @@ function showSessions() {
       { key: "cost", name: "cost", said: dollars },
     ],
   });
+}
+
+/** One session's calls: what they sent, what they cost, and each miss. */
+function showSession(index) {
+  const one = data.timelines[index];
+  part("session").value = index;
+  const base = {
+    xs: one.call,
+    base: "calls",
+    baseSaid: counted,
+    sync: "calls",
+    title: (at) => [`call ${grouped(one.call[at])}`, isKnown(one.at[at]) ? minute(one.at[at]) : ""].filter(Boolean).join(" · "),
+    marks: one.marks.map((each) => ({
+      x: each.call,
+      kind: "summary",
+      name: "compaction",
+      said: `compaction${each.trigger ? ` (${each.trigger})` : ""}: ${tokens(each.before)} → ${tokens(each.after)}`,
+    })),
+  };
+  const kinds = [
+    ["uncached", "neither read nor written", 4],
+    ["written", "written to the cache", 2],
+    ["read", "read from the cache", 1],
+  ];
+  part("session-facts").textContent = `${grouped(one.call.at(-1) ?? 0)} calls · ${grouped(one.marks.length)} compactions of the client · ${grouped(one.misses.length)} misses`;
+  chart(part("calls"), {
+    ...base,
+    label: "Tokens of each prompt, by how they were billed",
+    kind: "areas",
+    series: kinds.map(([key, name, hue]) => ({ name, ys: one[key], colour: `var(--hue-${hue})`, fill: null })),
+    said: tokens,
+    told: counted,
+  });
+  chart(part("dollars"), {
+    ...base,
+    label: "Dollars of each call",
+    kind: "steps",
+    series: [{ name: "cost", ys: one.cost.map((cost) => cost ?? 0), colour: "var(--hue-1)" }],
+    said: roundly,
+    told: exactly,
+  });
+  if (!one.misses.length) return nothing(part("session-misses"), "Every call but the first read all it could from the cache.");
+  return table(part("session-misses"), {
+    caption: "Misses of this session",
+    rows: one.misses,
+    sort: ["cost", true],
+    first: 12,
+    columns: [
+      { key: "call", name: "call", said: counted },
+      { key: "at", name: "when (UTC)", said: minute },
+      { key: "cause", name: "cause", text: true, cell: (row) => titled(row.cause, row.means) },
+      { key: "tokens", name: "tokens", said: tokens },
+      { key: "cost", name: "cost", said: dollars },
+    ],
+  });
+}
+
+function showTimelines() {
+  if (!data.timelines.length) {
+    part("one-session").remove();
+    return;
+  }
+  part("session").replaceChildren(
+    ...data.timelines.map((each, index) => make("option", { value: index }, `${short(each.session, 40)} · ${grouped(each.call.at(-1) ?? 0)} calls`)),
+  );
+  part("session").addEventListener("change", () => showSession(Number(part("session").value)));
+  pick.session = showSession;
+  showSession(0);
 }
 
 function showNatives() {
@@ -202,6 +321,6 @@ function showModels() {
   });
 }
 
-[showPeriods, showSpending, showMisses, showSavings, showSessions, showNatives, showDamage, showModels].forEach((show) =>
+[showPeriods, showSpending, showMisses, showSavings, showProjects, showTimelines, () => showSessions(), showNatives, showDamage, showModels].forEach((show) =>
   show(),
 );
