@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -289,7 +290,7 @@ def play_all(asked: argparse.Namespace) -> None:
     """Append what is not there yet, until the time is up."""
     known, until = {each.key for each in read(asked.file)}, time.monotonic() + 60 * asked.minutes
     chosen = [each for each in FRAMEWORKS if each.name in (asked.names or NAMES)]
-    for source, script in sampled(asked.sessions, least_calls=LEAST_CALLS):
+    for source, script in islice(sampled(asked.sessions, least_calls=LEAST_CALLS), asked.skip, None):
         recorded = recorded_of(source, script.beginning(asked.calls))
         for window in asked.windows:
             for framework in chosen:
@@ -368,6 +369,7 @@ def main() -> int:
     playing.add_argument("file", type=Path)
     playing.add_argument("names", nargs="*")
     playing.add_argument("--sessions", type=int, default=SESSIONS)
+    playing.add_argument("--skip", type=int, default=0, help="leave the first of them out")
     playing.add_argument("--calls", type=int, default=CALLS)
     playing.add_argument("--windows", type=lambda text: tuple(map(int, text.split(","))), default=WINDOWS)
     playing.add_argument("--model", default=MODEL)

@@ -1,10 +1,12 @@
 """A recorded session as a framework plays it: every question, call and result is there, and what a request still shows is told apart."""
 
 import json
+from pathlib import Path
 
 import msgspec
 
 from bench.frameworks.recorded import Outcome, Recorded, RecordedModel, recorded_of, table
+from bench.frameworks.running import Compaction
 from bench.frameworks.task import LOGS, RESULT, TOOL, task_of
 from lowwater.core.formats.codec import decode_messages
 from lowwater.lab.replay.script import ReplayScript, script_of
@@ -46,7 +48,7 @@ def recorded() -> Recorded:
     return recorded_of("here", script())
 
 
-def request(*messages: dict[str, object], tools: bool = True) -> Seen:
+def request(*messages: dict[str, str], tools: bool = True) -> Seen:
     offered = [{"type": "function", "function": {"name": TOOL}}] if tools else []
     body = {"messages": list(messages), "tools": offered}
     return Seen(
@@ -83,7 +85,7 @@ def test_a_summary_is_extracted_from_the_messages_that_the_request_shows() -> No
     assert "parser" in answer.text
 
 
-def test_a_worker_gets_the_recorded_task_from_its_file(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_worker_gets_the_recorded_task_from_its_file(tmp_path: Path) -> None:
     file = tmp_path / "session.json"
     file.write_text(json.dumps({"system": "S", "tools": ["Bash"], "questions": ["Q"], "results": ["a", "b"]}))
     task = task_of(60, str(file))
@@ -93,7 +95,7 @@ def test_a_worker_gets_the_recorded_task_from_its_file(tmp_path) -> None:  # typ
     assert len(task_of(3).questions) == 3
 
 
-def outcome(arm: str, cost: int, *, turns: int = 2) -> Outcome:
+def outcome(arm: Compaction, cost: int, *, turns: int = 2) -> Outcome:
     return Outcome(
         session="s",
         source="here",
@@ -102,7 +104,7 @@ def outcome(arm: str, cost: int, *, turns: int = 2) -> Outcome:
         window=16_000,
         model="m",
         questions=2,
-        turns=turns,  # type: ignore[arg-type]
+        turns=turns,
         requests=3,
         refused=0,
         summaries=0,
