@@ -37,11 +37,13 @@ from bench.likelihood.evidence import (
     validity_table,
     views_in,
 )
+from bench.likelihood.gguf import Gguf
 from bench.likelihood.inputs import write_case
 from bench.likelihood.model import FOLDER, model_file, scoring_python
 from bench.likelihood.peers import Peers
 from bench.likelihood.points import BANDS, MOST_TOKENS, decisions, decisions_of, points, read_points, scripts
 from bench.likelihood.probes import NEEDED, cases_of
+from bench.likelihood.prompts import PLAIN, other_tokens
 from bench.likelihood.score import read_rows
 from bench.likelihood.validity import NEEDED_AUC, NEEDED_PAIRS, checked, views_of
 from bench.likelihood.views import ABLATED_AT
@@ -198,6 +200,9 @@ def main() -> int:
         to = PROBE_SCORES if inputs.name.startswith(PROBES.stem) else SCORES
         return score([str(inputs), str(to), *by, *limits, "--views", asked.views])
     if asked.command == "verify":
+        spelled = Gguf(model_file()).metadata["tokenizer.ggml.tokens"]
+        wrong = other_tokens(spelled)
+        print(f"{PLAIN - len(wrong):,} of {PLAIN:,} tokens are the same bytes as in the model's file")
         return subprocess.run(
             [str(scoring_python()), "-m", "bench.likelihood.verify", str(INPUTS), str(model_file())],
             cwd=ROOT,

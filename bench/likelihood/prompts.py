@@ -22,6 +22,8 @@ VOCABULARY = "qwen3"
 """Its tokens of plain text are those of Qwen2.5; `verify` compares them with the model file's own."""
 BEGIN, END, CALL, END_OF_CALL = 151_644, 151_645, 151_657, 151_658
 """`<|im_start|>`, `<|im_end|>`, `<tool_call>` and `</tool_call>`."""
+PLAIN = 151_643
+"""How many tokens stand for plain text."""
 SYSTEM = "You are a helpful assistant that works with tools."
 """Where no system prompt was recorded."""
 
@@ -64,6 +66,18 @@ def encode(text: str) -> tuple[int, ...]:
     """Return the tokens of plain text; what looks like a special token is plain text too."""
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return tuple(_vocabulary().encode_ordinary(whole))
+
+
+def other_tokens(spelled: Sequence[str]) -> list[int]:
+    """Return the plain tokens that are not what a model file spells them as, byte by byte in GPT-2's alphabet."""
+    alphabet = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in alphabet]
+    letters = {chr(byte): byte for byte in alphabet} | {chr(256 + at): byte for at, byte in enumerate(others)}
+    return [
+        token
+        for token, text in enumerate(spelled[:PLAIN])
+        if bytes(letters[letter] for letter in text) != _vocabulary().decode_bytes([token])
+    ]
 
 
 def call_text(name: str, arguments: str) -> str:

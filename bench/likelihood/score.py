@@ -42,14 +42,14 @@ class Backend(Protocol):
 class Torch:
     """The model in PyTorch; what prompts have in common at the start with the last full one is computed once."""
 
-    def __init__(self, path: Path, *, device: str, threads: int) -> None:
+    def __init__(self, path: Path, *, device: str, threads: int, precise: bool = False) -> None:
         import torch  # type: ignore[import-not-found]  # noqa: PLC0415  # only there
 
         from bench.likelihood.qwen import Qwen  # noqa: PLC0415
 
         if device == "cpu":
             torch.set_num_threads(threads)
-        self._torch, self._model = torch, Qwen(path, device=device)
+        self._torch, self._model = torch, Qwen(path, device=device, precise=precise)
         self._last: Any = None
 
     def score(self, prompt: Sequence[int], action: Sequence[int]) -> Scored:
@@ -152,6 +152,7 @@ def main() -> int:
     parser.add_argument("--llama", type=Path, help="a GGUF file, run by llama.cpp")
     parser.add_argument("--server", help="the address of a vLLM server")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--precise", action="store_true", help="in float32, slowly")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=180.0)
     parser.add_argument("--views", default="", help="beginnings of the names of views; all if empty")
@@ -186,7 +187,7 @@ def main() -> int:
 
 def _backend(asked: argparse.Namespace) -> Backend:
     if asked.model is not None:
-        return Torch(asked.model, device=asked.device, threads=asked.threads)
+        return Torch(asked.model, device=asked.device, threads=asked.threads, precise=asked.precise)
     from bench.likelihood.servers import Llama, Vllm  # noqa: PLC0415  # only here
 
     return Llama(asked.llama) if asked.llama is not None else Vllm(asked.server)

@@ -1,8 +1,8 @@
-"""Compares the model in PyTorch and the tokens with llama.cpp, on the shortest views of a file of inputs.
+"""Compares the model in PyTorch and the tokens with llama.cpp, on the shortest views of the points of a file of inputs.
 
     python -m bench.likelihood.verify INPUTS MODEL.gguf [--views 3] [--tokens 24]
 
-It ends with status 1 if the mean difference of log-probabilities is above a twentieth of a nat, or if a text has other tokens.
+It ends with status 1 if the mean difference of log-probabilities is above a tenth of a nat, or if a text has other tokens.
 """
 
 import argparse
@@ -14,7 +14,8 @@ from bench.likelihood.inputs import read_cases
 from bench.likelihood.score import Torch
 from bench.likelihood.servers import Llama
 
-MOST = 0.05
+MOST = 0.1
+"""llama.cpp multiplies with activations of 8 bits, and PyTorch here in bfloat16; a wrong model is off by nats."""
 
 
 def main() -> int:
@@ -26,9 +27,8 @@ def main() -> int:
     parser.add_argument("--tokens", type=int, default=24, help="of each action, the first so many")
     asked = parser.parse_args()
     views = [
-        (case.tokens(view), case.action[: asked.tokens])
+        (min(map(case.tokens, case.views), key=len), case.action[: asked.tokens])
         for case in read_cases(asked.inputs)
-        for view in case.views
     ]
     shortest = sorted(views, key=lambda each: len(each[0]))[: asked.views]
     llama, torch = Llama(asked.model), Torch(asked.model, device="cpu", threads=2)

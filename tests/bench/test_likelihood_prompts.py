@@ -112,3 +112,11 @@ def test_references_know_their_tokens():
 
 def test_lone_surrogates_have_tokens_too():
     assert encode("a\ud800b")
+
+
+def test_tokens_that_a_model_file_spells_otherwise_are_found():
+    from bench.likelihood.prompts import other_tokens
+
+    assert other_tokens(["!", '"', "#", "X"]) == [3]
+    newline = encode("\n")[0]
+    assert other_tokens(["?"] * newline + ["Ċ"])[-1] == newline - 1

@@ -26,7 +26,13 @@ from lowwater.core.references import NAME, ContentKind, reference_kind
 from lowwater.core.secrets.redaction import conceal
 from lowwater.core.summary.frame import index_in
 from lowwater.core.summary.text import flat
-from lowwater.core.tools import ToolClass, bare_name, class_of, classify, subject_of
+from lowwater.core.tools import (
+    ToolClass,
+    bare_name,
+    class_of,
+    classify,
+    subject_of,
+)
 from lowwater.core.view import Edited, Item, Summary
 from lowwater.protocols import Tokenizer
 
