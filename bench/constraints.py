@@ -1,9 +1,11 @@
 """Measures whether what the user laid down is recognised, and stands in the view after compactions: `python -m bench.constraints [--all] [SECTION …]`.
 
-The sections are recognition and view; each writes its table into `bench/README.md`. `standing_labels.csv` has the labels of recorded messages, `constraints.csv` the
+The sections are recognition, view and peers; each writes its table into `bench/README.md`. `standing_labels.csv` has the labels of recorded messages, `constraints.csv` the
 constraints that are planted, and `constraints_second.csv` those of somebody who had not seen the recogniser; `ordinary_requests.csv` has requests that are no constraints.
 The second section plants one of each kind in one wording in the first half of a session, of which the rest is then worked through and compacted ten times. Without `--all` it plays a
 sample of the combinations of session, policy, summarizer and wording, in which each value of one meets each of another about as often.
+The third plants them in the same sessions and plays these through the packages of other tools, each in an environment of its own (`bench/peers`), told to compact at so small a
+prompt that they do so often; their summaries are by the stand-in that answers all of them, which leaves constraints out as models do. Counted is after as many of their own compactions.
 """
 
 import csv
@@ -20,7 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from bench.peers.catalogue import VARIANTS, Variant
+from bench.peers.environment import Unavailable, python_with
+from bench.peers.worker import Worker
 from bench.transcripts import ABSENT, CANONICAL, sessions
 from lowwater import CompressionSettings, Lowwater, OutputSettings, Settings, SummaryRequest, Written
 from lowwater.core.formats.codec import encode_messages
@@ -328,8 +334,9 @@ def _doubled(view: Sequence[Any]) -> int:
     return sum(one == other == "user" for one, other in pairwise(roles))
 
 
-def in_view(*, everything: bool = False) -> None:
-    """Print the share of the planted constraints that stand in view word for word, by policy and by summarizer."""
+@cache
+def _session_names() -> list[str]:
+    """Return the sessions that are played."""
     names = ["generated coding 5", "generated support 6"]
     if CANONICAL.exists():
         longest = {
@@ -340,6 +347,12 @@ def in_view(*, everything: bool = False) -> None:
             for source in RECORDED
         }
         names += longest.values()
+    return names
+
+
+def in_view(*, everything: bool = False) -> None:
+    """Print the share of the planted constraints that stand in view word for word, by policy and by summarizer."""
+    names = _session_names()
     every = [
         Played(session=name, policy=policy.name, summarizer=summarizer, wording=wording)
         for name, policy, summarizer, wording in product(names, POLICIES, SUMMARIZERS, range(WORDINGS))
@@ -394,7 +407,111 @@ def _of(part: int, whole: int) -> str:
     return f"{part / whole:.1%}" if whole else "–"
 
 
-SECTIONS: dict[str, Callable[[], None]] = {"recognition": recognition, "view": in_view}
+# The same for other tools' packages
+
+PEER_TRIGGER, PEER_SUMMARY = 12_000, 4_000
+"""The tokens at which peers are told to compact, and the characters of a summary; what they keep of the newest is their default."""
+_CHARS_PER_TOKEN = 4
+_PEER_LIMIT = 300.0
+
+
+class KeptByPeer(Struct, frozen=True, kw_only=True):
+    """What a peer kept of the constraints: how many of them stood there after so many compactions, of how many that saw as many."""
+
+    kept: Counter[int]
+    of: Counter[int]
+    compactions: int
+
+
+def of_peers() -> None:
+    """Print the share of the planted constraints that stand word for word in what other tools' packages would send."""
+    table = ["| | constraints after 1 | after 3 | after 10 | compactions |", "|---|---|---|---|---|"]
+    for variant in VARIANTS:
+        try:
+            played = [_play_peer(variant, name, at) for at, name in enumerate(_session_names())]
+        except Unavailable as reason:
+            print(f"{variant.name}: {reason}", file=sys.stderr, flush=True)
+            continue
+        kept, of = (sum((getattr(each, name) for each in played), Counter[int]()) for name in ("kept", "of"))
+        shares = " | ".join(f"{_of(kept[after], of[after])} of {of[after]}" for after in COUNTED_AFTER)
+        table.append(f"| {variant.name} | {shares} | {sum(each.compactions for each in played)} |")
+        print(table[-1], file=sys.stderr, flush=True)
+    put("constraints of peers", table)
+
+
+def _play_peer(variant: Variant, name: str, wording: int) -> KeptByPeer:
+    """Play a session through a peer; each constraint is looked for after so many compactions since it was said."""
+    told, package = worded(wording), variant.package
+    messages = _with_constraints(name, told)
+    calls = [call for each in messages for call in each.get("tool_calls") or ()]
+    tools = sorted({call["function"]["name"] for call in calls})
+    survived: Counter[str] = Counter()
+    found = KeptByPeer(kept=Counter(), of=Counter(), compactions=0)
+    python = python_with(package.environment, *package.requirements)
+    with Worker(
+        python,
+        package.worker,
+        variant=variant.variant,
+        packages=package.packages,
+        tools=tools,
+        limit=_PEER_LIMIT,
+    ) as worker:
+        worker.begin(trigger=PEER_TRIGGER, keep=0, summary=PEER_SUMMARY)
+        before: list[Any] = []
+        said: list[Planted] = []
+        reported: tuple[int, int] | None = None
+        for new in _requests_of(messages):
+            sent = worker.request(new, reported).messages
+            if sent[: len(before)] != before:
+                shown = [_text_of(each) for each in sent]
+                found = replace(found, compactions=found.compactions + 1)
+                for each in said:
+                    survived[each.instruction] += 1
+                    after = survived[each.instruction]
+                    found.of[after] += 1
+                    found.kept[after] += any(each.instruction in text for text in shown)
+            texts = [_text_of(each) for each in new]
+            said += [each for each in told if any(each.instruction in text for text in texts)]
+            before, reported = sent, (len(json.dumps(sent)) // _CHARS_PER_TOKEN, 100)
+    return found
+
+
+def _with_constraints(name: str, told: Sequence[Planted]) -> list[Any]:
+    """Return a session's messages with the constraints planted in its first half, each with an answer."""
+    turns = _turns([json.loads(raw) for raw in encode_messages(_messages(name), "openai_chat")])
+    half = len(turns) // 2
+    messages: list[Any] = []
+    for at, turn in enumerate(turns):
+        messages += turn
+        for constraint in told[at * len(told) // half : (at + 1) * len(told) // half] if at < half else ():
+            messages += [
+                {"role": "user", "content": constraint.message},
+                {"role": "assistant", "content": "All right."},
+            ]
+    return messages
+
+
+def _requests_of(messages: Sequence[Any]) -> Iterator[list[Any]]:
+    """Yield what is new before each answer: the answer before and what came since."""
+    start = 0
+    for at, message in enumerate(messages):
+        if message["role"] == "assistant" and at > start:
+            yield list(messages[start:at])
+            start = at
+
+
+def _text_of(message: Any) -> str:  # noqa: ANN401  # a message as a peer gives it
+    content = message.get("content")
+    if isinstance(content, list):
+        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return str(content or "")
+
+
+SECTIONS: dict[str, Callable[[], None]] = {
+    "recognition": recognition,
+    "view": in_view,
+    "peers": of_peers,
+}
 
 
 def main(names: list[str]) -> int:

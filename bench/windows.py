@@ -17,6 +17,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from random import Random
 
@@ -35,7 +36,7 @@ from lowwater.lab.replay.script import ReplayScript, course_for, model_named
 
 WINDOWS = (16_000, 32_000, 64_000, 128_000, 200_000, 1_000_000)
 SESSIONS, CALLS, LEAST_CALLS = 12, 120, 60
-_RESAMPLED = 2_000
+_RESAMPLED, _LEAST_RESAMPLED = 2_000, 5
 
 
 class Played(Struct, frozen=True, kw_only=True):
@@ -96,7 +97,8 @@ def read(file: Path) -> list[Played]:
 def play_all(file: Path, asked: argparse.Namespace) -> None:
     """Append what is not there yet, until the time is up."""
     known, until = {each.key for each in read(file)}, time.monotonic() + 60 * asked.minutes
-    for source, script in scripts(asked.sessions, asked.calls, generated=asked.generated):
+    chosen = scripts(asked.sessions, asked.calls, generated=asked.generated)
+    for source, script in islice(chosen, asked.skip, None):
         for window in asked.windows:
             for configuration in asked.configurations:
                 for sheet in asked.sheets:
@@ -130,7 +132,6 @@ def tables(baseline: Iterable[Played], ours: Iterable[Played]) -> Iterator[str]:
 def _row(key: tuple[str, str, int], pairs: Sequence[tuple[PolicyOutcome, PolicyOutcome]]) -> str:
     configuration, sheet, window = key
     totals = [(one.total, other.total) for one, other in pairs]
-    low, high = interval(totals)
     both = [[pair[side] for pair in pairs] for side in (0, 1)]
     cells = [
         configuration,
@@ -138,7 +139,7 @@ def _row(key: tuple[str, str, int], pairs: Sequence[tuple[PolicyOutcome, PolicyO
         f"{window:,}",
         str(len(pairs)),
         f"{ratio(totals):.3f}",
-        f"{low:.3f}–{high:.3f}",
+        interval(totals),
         f"{ratio([(one.cost, other.cost) for one, other in pairs]):.3f}",
         *(f"{sum(each.rework for each in of) / sum(each.total for each in of):.1%}" for of in both),
         *(
@@ -159,11 +160,13 @@ def ratio(pairs: Sequence[tuple[int, int]]) -> float:
     return sum(other for _, other in pairs) / max(1, sum(one for one, _ in pairs))
 
 
-def interval(pairs: Sequence[tuple[int, int]]) -> tuple[float, float]:
-    """Return between which ratios 95 % of resampled sets of sessions lie."""
+def interval(pairs: Sequence[tuple[int, int]]) -> str:
+    """Return between which ratios 95 % of resampled sets of sessions lie; nothing for a handful of sessions, of which it would say too much."""
+    if len(pairs) < _LEAST_RESAMPLED:
+        return "–"
     random = Random(20261119)
     found = sorted(ratio(random.choices(pairs, k=len(pairs))) for _ in range(_RESAMPLED))
-    return found[_RESAMPLED // 40], found[-_RESAMPLED // 40]
+    return f"{found[_RESAMPLED // 40]:.3f}–{found[-_RESAMPLED // 40]:.3f}"
 
 
 def share(part: int, whole: int) -> str:
@@ -180,6 +183,7 @@ def main() -> int:
     playing = commands.add_parser("play")
     playing.add_argument("file", type=Path)
     playing.add_argument("--sessions", type=int, default=SESSIONS)
+    playing.add_argument("--skip", type=int, default=0, help="leave the first of them out")
     playing.add_argument("--calls", type=int, default=CALLS)
     playing.add_argument("--generated", action="store_true")
     playing.add_argument("--windows", type=_numbers, default=WINDOWS)

@@ -75,7 +75,7 @@ def play(
             str(WORKERS / framework.worker),
             *(word for pair in flags.items() for word in pair),
         ]
-        told = _run(command)
+        told = run_worker(command)
         requests = provider.requests
     asked = [seen for seen in requests if seen.answer is not None and is_of_agent(seen)]
     refused = [seen.refusal.rule for seen in requests if seen.refusal is not None]
@@ -94,7 +94,8 @@ def play(
     )
 
 
-def _run(command: list[str]) -> Told:
+def run_worker(command: list[str]) -> Told:
+    """Run a worker, and return what it printed."""
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(path for path in paths if path),

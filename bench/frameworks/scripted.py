@@ -33,7 +33,7 @@ class ScriptedModel:
         """Return the answer to a request: a summary if it brings no tool, else calls or the end of a turn."""
         if not is_of_agent(seen):
             return Say(SUMMARY)
-        asked = _STEP.findall(_said_last(messages_in(seen.body)))
+        asked = _STEP.findall(said_last(messages_in(seen.body)))
         if asked:
             self.step, self._round = int(asked[-1]), 0
         self._round += 1
@@ -56,7 +56,7 @@ def messages_in(body: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"role": "user", "content": sent}] if isinstance(sent, str) else sent
 
 
-def _said_last(messages: list[dict[str, Any]]) -> str:
+def said_last(messages: list[dict[str, Any]]) -> str:
     """Return what the user said in the last message; nothing if it holds the results of calls."""
     last = messages[-1]
     return "\n".join(_texts(last["content"])) if last.get("role") == "user" else ""

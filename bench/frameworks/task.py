@@ -3,7 +3,12 @@
 Standard library only: workers import it in environments of their own.
 """
 
+import json
 import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 TOOL = "read_log"
 TOOL_WORDS = "Return the log of a service on a day, oldest line first."
@@ -91,3 +96,58 @@ def facts_until(step: int) -> list[str]:
         for turn in (1, 2)
         for day in days_of(each, turn)
     ]
+
+
+# The tasks, for workers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tool:
+    """One tool of a task, as an API knows it, and what it does."""
+
+    name: str
+    words: str
+    schema: dict[str, Any]
+    call: Callable[[dict[str, Any]], str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What a session is about: what the user asks, turn by turn, and which tools there are."""
+
+    system: str
+    questions: tuple[str, ...]
+    tools: tuple[Tool, ...]
+
+    def facts_until(self, step: int) -> list[str]:
+        """Return the facts that were read by the end of a turn; a recorded session has none that are known."""
+        return facts_until(step) if self.tools == (LOGS,) else []
+
+
+LOGS = Tool(
+    name=TOOL,
+    words=TOOL_WORDS,
+    schema={
+        "type": "object",
+        "properties": {"service": {"type": "string"}, "day": {"type": "integer"}},
+        "required": ["service", "day"],
+    },
+    call=lambda told: log_of(told["service"], int(told["day"])),
+)
+RESULT = "result_number"
+"""The argument by which a recorded call says which of the recorded results it has."""
+
+
+def task_of(turns: int, recorded: str = "") -> Task:
+    """Return the generated task, or the recorded one that was written to this file."""
+    if not recorded:
+        return Task(system=SYSTEM, questions=tuple(map(question, range(1, turns + 1))), tools=(LOGS,))
+    told = json.loads(Path(recorded).read_text())
+    results: list[str] = told["results"]
+    schema = {"type": "object", "properties": {RESULT: {"type": "integer"}}, "additionalProperties": True}
+
+    def result(arguments: dict[str, Any]) -> str:
+        return results[int(arguments[RESULT])]
+
+    tools = [Tool(name=name, words=f"The tool {name}.", schema=schema, call=result) for name in told["tools"]]
+    return Task(system=told["system"], questions=tuple(told["questions"]), tools=(LOGS, *tools))

@@ -24,6 +24,8 @@ class Told:
     model: str
     window: int
 
+    recorded: str = ""
+    """The file with a recorded session to play instead of the generated one."""
     max_tokens: int = 4_000
     """What the model may write at most: every request says so, for the room is taken from the window."""
 
@@ -68,6 +70,7 @@ def run(
     parser.add_argument("--turns", type=int, default=60)
     parser.add_argument("--model", default="gpt-6.1-sol")
     parser.add_argument("--window", type=int, default=64_000)
+    parser.add_argument("--recorded", default="")
     told: dict[str, Any] = vars(parser.parse_args(argv))
     report = Report()
     try:

@@ -137,6 +137,9 @@ def test_with_an_api_key_summaries_are_written_on_the_cached_prefix_and_billed(t
     assert said.count(announcement(GatewayOptions(recall=True, summaries="api-keys"))) == 1
     name = account.session.name
     assert re.search(r"\n50 calls for \$\S+; (without Lowwater about \$|[0-9]+ compactions? cost )", said)
+    assert re.search(
+        r"\n[0-9.]+ compactions in 100 calls; they made the cache store [0-9.]+K? tokens again\n", said
+    )
     assert re.search(rf"\nsee it: +lowwater dashboard {name} .+\nundo: +lowwater rewind {name} ", said)
     assert tools_of(requests[0]) == ["read", SEARCH, EXPAND, PIN]
     assert all(marks(seen.raw) for seen in requests)

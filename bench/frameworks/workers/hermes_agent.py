@@ -10,19 +10,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench.frameworks.task import SYSTEM, TOOL, TOOL_WORDS, facts_until, log_of, question
+from bench.frameworks.task import LOGS, Task, Tool, task_of
 from bench.frameworks.worker import Report, Told, run
 
 PLUGIN = "lowwater"
-SCHEMA = {
-    "name": TOOL,
-    "description": TOOL_WORDS,
-    "parameters": {
-        "type": "object",
-        "properties": {"service": {"type": "string"}, "day": {"type": "integer"}},
-        "required": ["service", "day"],
-    },
-}
 
 
 def make_home(told: Told, **compression: Any) -> Path:  # noqa: ANN401 - Hermes' own settings
@@ -49,14 +40,21 @@ def make_home(told: Told, **compression: Any) -> Path:  # noqa: ANN401 - Hermes'
     return home
 
 
-def offer_tool() -> None:
-    """Put the task's tool into Hermes' registry."""
+def offer_tools(*tools: Tool) -> None:
+    """Put the task's tools into Hermes' registry."""
     registry = import_module("tools.registry").registry  # Hermes' own package `tools`, not ours
+    for tool in tools:
 
-    def handle(arguments: dict[str, Any], **_: object) -> str:
-        return log_of(arguments["service"], int(arguments["day"]))
+        def handle(arguments: dict[str, Any], *, of: Tool = tool, **_: object) -> str:
+            return of.call(arguments)
 
-    registry.register(name=TOOL, toolset="bench", schema=SCHEMA, handler=handle)
+        schema = {"name": tool.name, "description": tool.words, "parameters": tool.schema}
+        registry.register(name=tool.name, toolset="bench", schema=schema, handler=handle)
+
+
+def offer_tool() -> None:
+    """Put the generated task's tool into Hermes' registry."""
+    offer_tools(LOGS)
 
 
 def agent_for(told: Told, home: Path, session_id: str = "bench") -> Any:  # noqa: ANN401 - Hermes is not installed where this is checked
@@ -85,27 +83,28 @@ def play(told: Told, report: Report) -> None:
     home = make_home(told)
     os.environ["HERMES_HOME"] = str(home)
     os.environ.pop("LOWWATER_STORE", None)
-    offer_tool()
+    task = task_of(told.turns, told.recorded)
+    offer_tools(*task.tools)
     agent = agent_for(told, home)
     engine = agent.context_compressor
     report.how = type(engine).__name__
     history: list[dict[str, Any]] = []
-    for step in range(1, told.turns + 1):
-        done = agent.run_conversation(question(step), system_message=SYSTEM, conversation_history=history)
+    for step, question in enumerate(task.questions, start=1):
+        done = agent.run_conversation(question, system_message=task.system, conversation_history=history)
         if done.get("failed") or done.get("error"):
             report.error = str(done.get("error"))[:300]
             break
         history = done["messages"]
         report.turns = step
         report.compactions = engine.compression_count
-        report.kept = kept_of(engine, history, step)
+        report.kept = kept_of(engine, history, task, step)
 
 
-def kept_of(engine: Any, history: list[dict[str, Any]], step: int) -> int:  # noqa: ANN401 - likewise
+def kept_of(engine: Any, history: list[dict[str, Any]], task: Task, step: int) -> int:  # noqa: ANN401 - likewise
     """Return how many tool results are still there whole: in Lowwater's ledger, or in Hermes' own list."""
     whole = engine.session.history() if hasattr(engine, "session") else history
     held = "\n".join(str(message.get("content")) for message in whole)
-    return sum(fact in held for fact in facts_until(step))
+    return sum(fact in held for fact in task.facts_until(step))
 
 
 if __name__ == "__main__":

@@ -6,19 +6,20 @@ from typing import Any
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
 from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.tools import StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from bench.frameworks.task import SYSTEM, TOOL_WORDS, facts_until, log_of, question
+from bench.frameworks.task import Tool, task_of
 from bench.frameworks.worker import Report, Told, run
 
 THREAD = "bench"
 
 
-def read_log(service: str, day: int) -> str:
-    return log_of(service, day)
+def tool_for(tool: Tool) -> StructuredTool:
+    def call(**arguments: Any) -> str:  # noqa: ANN401 - as a model wrote them
+        return tool.call(arguments)
 
-
-read_log.__doc__ = TOOL_WORDS
+    return StructuredTool(name=tool.name, description=tool.words, args_schema=tool.schema, func=call)
 
 
 def model_for(told: Told) -> BaseChatModel:
@@ -59,20 +60,20 @@ def _caching(told: Told) -> list[AgentMiddleware[Any, Any, Any]]:
 
 def play(told: Told, report: Report) -> None:
     report.version = version("langchain")
-    model = model_for(told)
+    model, task = model_for(told), task_of(told.turns, told.recorded)
     agent: Any = create_agent(
         model,
-        tools=[read_log],
-        system_prompt=SYSTEM,
+        tools=[tool_for(tool) for tool in task.tools],
+        system_prompt=task.system,
         middleware=middleware_for(told, model, report),
         checkpointer=InMemorySaver(),
     )
-    config = {"configurable": {"thread_id": THREAD}, "recursion_limit": 50}
-    for step in range(1, told.turns + 1):
-        done = agent.invoke({"messages": [{"role": "user", "content": question(step)}]}, config)
+    config = {"configurable": {"thread_id": THREAD}, "recursion_limit": 1_000}
+    for step, question in enumerate(task.questions, start=1):
+        done = agent.invoke({"messages": [{"role": "user", "content": question}]}, config)
         report.turns = step
         held = "\n".join(str(message.content) for message in done["messages"])
-        report.kept = sum(fact in held for fact in facts_until(step))
+        report.kept = sum(fact in held for fact in task.facts_until(step))
 
 
 if __name__ == "__main__":

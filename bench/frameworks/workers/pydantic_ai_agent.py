@@ -4,18 +4,22 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from pydantic_ai import Agent
+from pydantic_ai import Agent, Tool
 from pydantic_ai.settings import ModelSettings
+from pydantic_ai.usage import UsageLimits
 
-from bench.frameworks.task import SYSTEM, facts_until, log_of, question
+from bench.frameworks.task import Tool as TaskTool
+from bench.frameworks.task import task_of
 from bench.frameworks.worker import Report, Told, run
 
 CONVERSATION = "bench"
 
 
-def read_log(service: str, day: int) -> str:
-    """Return the log of a service on a day, oldest line first."""
-    return log_of(service, day)
+def tool_for(tool: TaskTool) -> Tool[None]:
+    async def call(**arguments: Any) -> str:  # noqa: ANN401 - as a model wrote them
+        return tool.call(arguments)
+
+    return Tool.from_schema(call, name=tool.name, description=tool.words, json_schema=tool.schema)
 
 
 def model_for(told: Told) -> Any:  # noqa: ANN401 - of either provider
@@ -61,20 +65,26 @@ def settings_for(told: Told) -> ModelSettings:
 
 async def play(told: Told, report: Report) -> None:
     report.version = version("pydantic-ai-slim")
+    task = task_of(told.turns, told.recorded)
     agent = Agent(
         model_for(told),
-        instructions=SYSTEM,
-        tools=[read_log],
+        instructions=task.system,
+        tools=[tool_for(tool) for tool in task.tools],
         capabilities=capabilities_for(told, report),
         model_settings=settings_for(told),
     )
     messages: list[Any] = []
-    for step in range(1, told.turns + 1):
-        done = await agent.run(question(step), message_history=messages, conversation_id=CONVERSATION)
+    for step, question in enumerate(task.questions, start=1):
+        done = await agent.run(
+            question,
+            message_history=messages,
+            conversation_id=CONVERSATION,
+            usage_limits=UsageLimits(request_limit=None),
+        )
         messages = done.all_messages()
         report.turns = step
         held = str(messages)
-        report.kept = sum(fact in held for fact in facts_until(step))
+        report.kept = sum(fact in held for fact in task.facts_until(step))
 
 
 if __name__ == "__main__":

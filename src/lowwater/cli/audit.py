@@ -606,7 +606,11 @@ def compactions_section(report: AuditReport, *, width: int) -> Iterator[Table | 
     of = report.compacted
     if not of.compactions:
         return
-    yield Text(f"\n{counted(of.compactions, 'compaction')} by the clients themselves", style="bold")
+    often = 100 * of.compactions / max(1, report.total.figures.calls)
+    yield Text(
+        f"\n{counted(of.compactions, 'compaction')} by the clients themselves, {figure(often)} in 100 calls",
+        style="bold",
+    )
     yield _largest(report, width)
     sentences = []
     if of.net is not None:

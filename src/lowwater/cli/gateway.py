@@ -29,7 +29,8 @@ from lowwater.cli.stored_sessions import (
     opened_store,
 )
 from lowwater.cli.tables import page_width
-from lowwater.cli.wording import amount, printable, recall_json, recall_sentence
+from lowwater.cli.wording import amount, figure, printable, recall_json, recall_sentence, short
+from lowwater.core.accounts.cadence import cadence
 from lowwater.core.accounts.efficiency import total_of
 from lowwater.core.accounts.figures import Figures
 from lowwater.core.accounts.pauses import pauses_kept, total_kept
@@ -517,6 +518,12 @@ def _print_lines(
     console.print(
         f"{calls} for {amount(cost)}; {_saved_sentence(cost, saved, sum(total.passes for total in totals))}"
     )
+    rhythm = cadence(accounts)
+    if rhythm.events:
+        console.print(
+            f"{figure(rhythm.events_per_100_turns)} compactions in 100 calls; they made the cache store {short(rhythm.rewritten)} "
+            "tokens again"
+        )
     kept = total_kept(pauses_kept(account, load_registry()) for account in accounts)
     if kept.pings:
         each = None if kept.cost is None else kept.cost // kept.pings
@@ -579,7 +586,10 @@ def _bill_json(
         would = None if cost is None or net is None else cost - net
         bill |= {"would_have_cost": would, "would_have_saved": net, "estimated": _total_estimated(totals)}
     else:
+        rhythm = cadence(accounts)
         bill |= {"net": net, "recall": recall_json(totals)}
+        bill |= {"compactions": rhythm.events, "per_100_calls": rhythm.events_per_100_turns}
+        bill |= {"tokens_rewritten": rhythm.rewritten}
         kept = total_kept(pauses_kept(account, load_registry()) for account in accounts)
         bill |= {"kept_warm": {"calls": kept.pings, "cost": kept.cost, "saved": kept.saved}}
         bill |= {"thinking_off": _calls_without_thinking(accounts)}

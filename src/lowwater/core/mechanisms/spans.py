@@ -23,6 +23,7 @@ from lowwater.core.summary.index import MOST_TOKENS, SHARE, index_of_results
 from lowwater.core.summary.pins import is_block_text
 from lowwater.core.summary.request import SummaryRequest
 from lowwater.core.summary.sanitize import with_known_handles
+from lowwater.core.summary.task_list import open_tasks
 from lowwater.core.view import Edited, Item, Original, Summary, is_pin_block
 
 _AT_ONCE = 64
@@ -151,7 +152,7 @@ def replace_span(
 def _index(
     replaced: Sequence[Item], beside: Sequence[Item], summary: str, saved: int, context: EditContext
 ) -> str:
-    """Return the index of the tool results among the replaced items, limited to a share of the tokens `saved`.
+    """Return the open tasks and the index of the tool results among the replaced items, limited to a share of the tokens `saved`.
 
     The tokens of earlier indexes among them do not count as saved, and may be used again.
     """
@@ -159,15 +160,17 @@ def _index(
     carried = sum(count(index_in(item.message.text)) for item in replaced if isinstance(item, Summary))
     carried = min(carried, max(saved, 0))
     room = min(MOST_TOKENS, carried + int(SHARE * (saved - carried)))
-    return index_of_results(
+    tasks = open_tasks(replaced, beside=beside, summary=summary)
+    index = index_of_results(
         replaced,
         beside=beside,
         summary=summary,
-        tokens=room,
+        tokens=max(0, room - count(tasks)),
         tokenizer=context.tokenizer,
         redact=context.redact,
         break_even=context.break_even,
     )
+    return "\n\n".join(filter(None, (tasks, index)))
 
 
 def _role(ahead: Sequence[Item], behind: Sequence[Item]) -> Role:

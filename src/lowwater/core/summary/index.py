@@ -26,11 +26,17 @@ from lowwater.core.references import NAME, ContentKind, reference_kind
 from lowwater.core.secrets.redaction import conceal
 from lowwater.core.summary.frame import index_in
 from lowwater.core.summary.text import flat
-from lowwater.core.tools import ToolClass, bare_name, class_of, classify, subject_of
+from lowwater.core.tools import (
+    ToolClass,
+    bare_name,
+    class_of,
+    classify,
+    subject_of,
+)
 from lowwater.core.view import Edited, Item, Summary
 from lowwater.protocols import Tokenizer
 
-SHARE, MOST_TOKENS = 0.25, 4_000
+SHARE, MOST_TOKENS = 0.35, 8_000
 """The index may use this share of the tokens that the summary saves, plus what earlier indexes used, and at most so many."""
 EXPECTED_SHARE = 0.06
 """What the first one usually has of the tokens that are replaced; a later one is hardly larger than the one it takes over."""
@@ -72,7 +78,7 @@ _REPEATED = 1.5
 """How much more often a name is needed that several of the results have."""
 _USES_PER_WORTH = 0.0018
 """How many later uses there are for each token of a name, by its worth per token (`python -m bench.index_worth`)."""
-_LOST_USE = 4.5
+_LOST_USE = 12.0
 """How many recalls a use is worth: besides the call, the model has to notice that it lacks something, and often does not."""
 _HASH = re.compile(r"[0-9a-f]{7,64}|[0-9a-f]{8}-[0-9a-f-]{27}")
 

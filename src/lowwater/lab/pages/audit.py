@@ -555,7 +555,11 @@ def _natives_says(report: AuditReport) -> str:
     found = report.compacted
     if not found.compactions:
         return ""
-    said = f"{counted(found.compactions, 'compaction')} cost {page_amount(found.cost)} and saved {page_amount(found.saved)}."
+    often = 100 * found.compactions / max(1, report.total.figures.calls)
+    said = (
+        f"{counted(found.compactions, 'compaction')}, {often:.1f} in 100 calls, cost {page_amount(found.cost)} and saved "
+        f"{page_amount(found.saved)}."
+    )
     if found.late and found.calls_late is not None:
         said += f" Rent-or-buy would have acted before {found.late:,} of them, {found.calls_late:,.0f} calls earlier in the median."
     return f"{said}{_part(found.compactions, MOST_NATIVES, 'compaction')}"
