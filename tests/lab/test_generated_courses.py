@@ -12,6 +12,8 @@ def test_the_sessions_are_those_that_were_frozen():
     drawn = b"".join(
         msgspec.json.encode(generate(sheet, seed)) for sheet in ("r10", "r02") for seed in range(20)
     )
+    # Which answers called tools came later, and is not drawn.
+    drawn = drawn.replace(b',"calls_tools":false', b"")
     assert sha256(drawn).hexdigest().startswith("cbae30025c4034d7")
 
 

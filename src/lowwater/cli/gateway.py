@@ -80,7 +80,7 @@ ContinueOption = Annotated[
 
 ShadowOption = Annotated[
     bool,
-    typer.Option("--shadow", help="Only compute what it would save."),
+    typer.Option("--shadow", help="Only compute what it saves."),
 ]
 _SHADOW_STORE = "memory:"
 """Where shadow mode keeps its sessions unless a store is named."""
@@ -299,9 +299,6 @@ def serve(
     neither stored nor logged. If LOWWATER_GATEWAY_KEYS lists keys, every
     request must send one as x-lowwater-key; to listen on an address that
     other machines can reach, keys are required.
-
-    With --idle, the key of a client that sends x-lowwater-idle: on is held in
-    memory in its pauses, for at most four hours.
 
     With --shadow nothing is changed, and what it would have cost is computed for
     the configuration that `lowwater run` has. With --mcp, an MCP client starts
