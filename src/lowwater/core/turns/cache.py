@@ -58,10 +58,17 @@ def begin_call(state: State, setup: Setup, at: float) -> State:
         removed=removed,
         removed_before=min(state.removed_tokens, removed),
         compaction_surcharge=state.compaction_surcharge,
+        removed_behind=_unchanged(state, current) if removed else 0,
         decision=state.decision.because.code if state.decision else "",
         thinking_off=state.thinking_off,
     )
     return replace(state, prompt_layout=current, call=call)
+
+
+def _unchanged(state: State, current: PromptLayout) -> int:
+    """Return the token position up to which compactions have changed nothing."""
+    starts, first = current.starts(), state.totals.earliest_changed
+    return starts[min(first or 0, len(starts) - 1)]
 
 
 def finish_call(state: State, response: Response) -> State:

@@ -153,6 +153,8 @@ class PendingCall(Struct, frozen=True, kw_only=True):
     """Those of them that were already missing in the call before."""
     compaction_surcharge: int | None
     """Nano-dollars by which compactions since the call before make it more expensive; None if not known."""
+    removed_behind: int = 0
+    """The token position before which compactions have changed nothing."""
     decision: str = ""
     """The reason code of the decision before it."""
     thinking_off: bool = False
