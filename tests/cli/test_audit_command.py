@@ -206,13 +206,17 @@ def test_watching_reads_again_when_a_log_changes_and_ctrl_c_ends_it(logs):
     env = os.environ | {"XDG_CACHE_HOME": str(logs.parent / "cache"), "TZ": "UTC", "TERM": "xterm"}
     command = [sys.executable, "-m", "lowwater", "audit", str(logs), "--watch"]
     with subprocess.Popen(command, env=env, stdout=theirs, stderr=theirs, start_new_session=True) as watching:
-        os.close(theirs)
-        seen = read_until(ours, "Ctrl-C ends it")
-        assert "4 sessions, 166 calls" in seen
-        (logs / "one" / "4.jsonl").write_text(claude_code("session-4", calls=7, at=START + 5 * DAY))
-        assert "5 sessions, 173 calls" in read_until(ours, "Ctrl-C ends it")
-        watching.send_signal(signal.SIGINT)
-        assert watching.wait(30) == 130
+        try:
+            os.close(theirs)
+            assert "4 sessions, 166 calls" in read_until(ours, "Ctrl-C ends it")
+            new = logs.parent / "4.jsonl"
+            new.write_text(claude_code("session-4", calls=7, at=START + 5 * DAY))
+            new.rename(logs / "one" / "4.jsonl")
+            assert "5 sessions, 173 calls" in read_until(ours, "Ctrl-C ends it")
+            watching.send_signal(signal.SIGINT)
+            assert watching.wait(30) == 130
+        finally:
+            watching.kill()
     os.close(ours)
     assert "--watch needs a terminal" in str(run(logs, "--watch").exception)
 
