@@ -195,7 +195,7 @@ def test_two_periods_are_compared(logs):
     said = told(logs, "--since", "2026-02-11", "--compare")
     assert (said["before"]["calls"], said["total"]["calls"]) == (81, 85)
     assert _start_before("2026-02-11", "2026-02-12") == "2026-02-09"
-    assert "--compare goes with --since" in str(run(logs, "--compare").exception)
+    assert "--compare needs --since" in str(run(logs, "--compare").exception)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
@@ -218,7 +218,7 @@ def test_watching_reads_again_when_a_log_changes_and_ctrl_c_ends_it(logs):
         finally:
             watching.kill()
     os.close(ours)
-    assert "--watch draws on a terminal" in str(run(logs, "--watch").exception)
+    assert "--watch needs a terminal" in str(run(logs, "--watch").exception)
 
 
 def read_until(file: int, words: str) -> str:
