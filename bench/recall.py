@@ -47,9 +47,9 @@ LEAST: dict[str, float] = {
 """What has to be left of the late uses of each source that has enough of them, with chances fitted to the other sources."""
 _ALIKE = 0.75
 """A chance in one kind of text that is not less than this share of the shape's, or the other way round, is not written down."""
-_FIT_MOST, _FIT_SHAPE, _FIT_BOTH = 60_000, 20, 100
-"""Of a source so many names count at most; a shape counts as if so many names more had been used as often as all are, and a shape in
-a kind of text as if so many more had been used as often as the shape is."""
+_FIT_SOURCE, _FIT_SESSION, _FIT_SHAPE, _FIT_BOTH = 60_000, 40, 20, 100
+"""So many names of a source count at most, and so many of one shape in a session. A shape counts as if so many names more had been used as often
+as all are, and a shape in a kind of text as if so many more had been used as often as the shape is."""
 _FRAME = "[tool · 10,000 chars elided · recall lw:100]\n"
 
 
@@ -153,9 +153,14 @@ def half_of(session: str) -> str:
 class Late(Struct, frozen=True, kw_only=True):
     """A long result with late uses, and what the conversation around it says."""
 
-    source: str
+    session: str
     uses: tuple[LaterUse, ...]
     around: Around
+
+    @property
+    def source(self) -> str:
+        """The source of its session."""
+        return self.session.partition("/")[0]
 
     @property
     def result(self) -> Origin:
@@ -175,7 +180,7 @@ def late_results() -> Iterator[Late]:
         for uses in by_result.values():
             assert said is not None
             around = said.around(uses[0].origin)
-            yield Late(source=session.name.partition("/")[0], uses=tuple(uses), around=around)
+            yield Late(session=session.name, uses=tuple(uses), around=around)
 
 
 class _Said:
@@ -220,7 +225,7 @@ def measure(ways: dict[str, Shown] = WAYS, *, left_out: bool = True) -> dict[str
         measured[LEFT_OUT] = Measured(kept=defaultdict(Kept))
         counted = [_counted(late) for late in every]
         for source in sorted({late.source for late in every}):
-            with chances_fitted_to([each for each in counted if each[0] != source]):
+            with chances_fitted_to([each for each in counted if each.source != source]):
                 for late in every:
                     if late.source == source:
                         _look(measured[LEFT_OUT], late, shown=with_digest, tokenizer=tokenizer)
@@ -230,32 +235,44 @@ def measure(ways: dict[str, Shown] = WAYS, *, left_out: bool = True) -> dict[str
 ByShape = Counter[tuple[ContentKind, str]]
 
 
-def _counted(late: Late) -> tuple[str, ByShape, ByShape]:
-    """Return the source of a result, its new names, and those of them that are used late, by kind of text and shape."""
+class Counted(Struct, frozen=True, kw_only=True):
+    """The new names of a result, and those of them that are used late, by kind of text and shape."""
+
+    source: str
+    session: str
+    names: ByShape
+    used: ByShape
+
+
+def _counted(late: Late) -> Counted:
     result, used = late.result, {use.text for use in late.uses}
     content = read_content(result.text, tool=classify(result.call.name), subject=subject_of(result.call))
     names = [name.text for name in distinct_names(content, late.around.known | late.around.repeated)]
     shapes = [(content.kind, shape_of(name)) for name in names]
-    return (
-        late.source,
-        Counter(shapes),
-        Counter(shape for name, shape in zip(names, shapes, strict=True) if name in used),
+    return Counted(
+        source=late.source,
+        session=late.session,
+        names=Counter(shapes),
+        used=Counter(shape for name, shape in zip(names, shapes, strict=True) if name in used),
     )
 
 
 @contextmanager
-def chances_fitted_to(counted: Sequence[tuple[str, ByShape, ByShape]]) -> Iterator[None]:
+def chances_fitted_to(counted: Sequence[Counted]) -> Iterator[None]:
     """Choose names by chances that are fitted to these results only."""
-    sizes: Counter[str] = Counter()
-    for source, names, _ in counted:
-        sizes[source] += names.total()
+    of_source, of_session = Counter[str](), Counter[tuple[str, tuple[ContentKind, str]]]()
+    for each in counted:
+        of_source[each.source] += each.names.total()
+        of_session.update({(each.session, shape): count for shape, count in each.names.items()})
     new, used = defaultdict[object, float](float), defaultdict[object, float](float)
-    for source, names, those_used in counted:
-        weight = min(1.0, _FIT_MOST / max(1, sizes[source]))
-        for shape, count in names.items():
+    for each in counted:
+        weight = min(1.0, _FIT_SOURCE / max(1, of_source[each.source]))
+        for shape, count in each.names.items():
+            # One session about a drawing full of coordinates says little about decimals elsewhere.
+            share = weight * min(1.0, _FIT_SESSION / of_session[each.session, shape])
             for key in (shape, shape[1], ""):
-                new[key] += weight * count
-                used[key] += weight * those_used[shape]
+                new[key] += share * count
+                used[key] += share * each.used[shape]
     usual = used[""] / max(1.0, new[""])
     before, before_in = dict(WORTH), dict(WORTH_IN)
     fitted = {shape: 100 * (used[shape] + _FIT_SHAPE * usual) / (new[shape] + _FIT_SHAPE) for shape in before}

@@ -80,9 +80,12 @@ def run_and_rewind() -> Mapping[str, str]:
 
 
 def _tidy(said: str) -> str:
-    """Return output without what differs from run to run: a session's name is one of them, and when it changed."""
-    said = re.sub(r"\d{8}_\d{6}_[0-9a-f]+", lambda name: _NAME[: len(name[0])], said)
-    return re.sub(r"(?m)  (?:just now|\d+ \w+ ago)$", "   2 s ago", said).strip("\n")
+    """Return output without what differs from run to run: a session's name, when it changed, and the widths of these columns."""
+    said = re.sub(r"\d{8}_\d{6}_[0-9a-f]+(…?)", lambda name: f"{_NAME[:35]}…" if name[1] else _NAME, said)
+    said = re.sub(r"(?m)^session +model", f"{'session':38}model", said)
+    return re.sub(
+        r"(?m) +(?:just now|\d+ \w+ ago)$", "  2 s ago", re.sub(r"(?m) +changed$", "  changed", said)
+    ).strip("\n")
 
 
 def on_page(name: str) -> str:

@@ -68,6 +68,7 @@ def test_every_command(terminal: Terminal, home: Path) -> None:
     command("/status", "threshold and wall", "prompt at each turn")
     command("/context", "tool results", "░ free", "by tool")
     command("/compress the harbour", "◆ compacted", "Asked for by hand")
+    command("/summary", "It stands for lw:")
     command("/explain", "Asked for by hand")
     command("/checkpoints here", "before-compaction-1", "here")
     command("/rewind", "Rewound to before-compaction-1", "takes it back")

@@ -195,7 +195,7 @@ def test_two_periods_are_compared(logs):
     said = told(logs, "--since", "2026-02-11", "--compare")
     assert (said["before"]["calls"], said["total"]["calls"]) == (81, 85)
     assert _start_before("2026-02-11", "2026-02-12") == "2026-02-09"
-    assert "--compare goes with --since" in str(run(logs, "--compare").exception)
+    assert "--compare needs --since" in str(run(logs, "--compare").exception)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
@@ -206,15 +206,19 @@ def test_watching_reads_again_when_a_log_changes_and_ctrl_c_ends_it(logs):
     env = os.environ | {"XDG_CACHE_HOME": str(logs.parent / "cache"), "TZ": "UTC", "TERM": "xterm"}
     command = [sys.executable, "-m", "lowwater", "audit", str(logs), "--watch"]
     with subprocess.Popen(command, env=env, stdout=theirs, stderr=theirs, start_new_session=True) as watching:
-        os.close(theirs)
-        seen = read_until(ours, "Ctrl-C ends it")
-        assert "4 sessions, 166 calls" in seen
-        (logs / "one" / "4.jsonl").write_text(claude_code("session-4", calls=7, at=START + 5 * DAY))
-        assert "5 sessions, 173 calls" in read_until(ours, "Ctrl-C ends it")
-        watching.send_signal(signal.SIGINT)
-        assert watching.wait(30) == 130
+        try:
+            os.close(theirs)
+            assert "4 sessions, 166 calls" in read_until(ours, "Ctrl-C ends it")
+            new = logs.parent / "4.jsonl"
+            new.write_text(claude_code("session-4", calls=7, at=START + 5 * DAY))
+            new.rename(logs / "one" / "4.jsonl")
+            assert "5 sessions, 173 calls" in read_until(ours, "Ctrl-C ends it")
+            watching.send_signal(signal.SIGINT)
+            assert watching.wait(30) == 130
+        finally:
+            watching.kill()
     os.close(ours)
-    assert "--watch draws on a terminal" in str(run(logs, "--watch").exception)
+    assert "--watch needs a terminal" in str(run(logs, "--watch").exception)
 
 
 def read_until(file: int, words: str) -> str:

@@ -133,7 +133,7 @@ def test_another_status_line_stays_unless_it_is_to_be_replaced_and_comes_back(tm
     own = {"type": "command", "command": "~/.claude/mine.sh"}
     path.write_text(json.dumps({"statusLine": own, "model": "opus"}, indent=2) + "\n")
     before = path.read_bytes()
-    with pytest.raises(BadInput, match="status line of its own"):
+    with pytest.raises(BadInput, match="another status line: --replace"):
         install(path, "lowwater statusline")
     assert path.read_bytes() == before
     install(path, "lowwater statusline", replace=True)

@@ -138,7 +138,7 @@ def test_with_an_api_key_summaries_are_written_on_the_cached_prefix_and_billed(t
     name = account.session.name
     assert re.search(r"\n50 calls for \$\S+; (without Lowwater about \$|[0-9]+ compactions? cost )", said)
     assert re.search(
-        r"\n[0-9.]+ compactions in 100 calls; they made the cache store [0-9.]+K? tokens again\n", said
+        r"\n[0-9.]+ compactions in 100 calls; they had [0-9.]+K? tokens written to the cache again\n", said
     )
     assert re.search(rf"\nsee it: +lowwater dashboard {name} .+\nundo: +lowwater rewind {name} ", said)
     assert tools_of(requests[0]) == ["read", SEARCH, EXPAND, PIN]

@@ -115,7 +115,7 @@ class Chat:
             self._save()
 
     def waiting(self) -> AbstractContextManager[None]:
-        """Return the block in which the user is waited for."""
+        """Return a context manager that acts in the pause while its block waits for the user."""
         if self._pauses is None:
             return nullcontext()
         return self._pauses.waiting(self.session, self.agent.keep_warm if self.agent.has_sent else None)

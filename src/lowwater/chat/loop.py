@@ -128,7 +128,7 @@ class Agent:
         return answer
 
     def keep_warm(self) -> bytes:
-        """Have the last request read once more by the model that answered it."""
+        """Send the last request once more, with the shortest output, to the model that answered it."""
         return self.upstream.keep_warm(self._sent)
 
     def _partial_answer(self, failed: AnswerFailed) -> bytes:

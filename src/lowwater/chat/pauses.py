@@ -1,4 +1,4 @@
-"""What the chat does while it waits for the user: the cached prompt is kept warm, or compacted, while that pays."""
+"""What the chat does while it waits for the user: it keeps the cached prompt warm, or compacts it, if that pays."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -15,20 +15,20 @@ from lowwater.session.session import Session
 from lowwater.settings import Settings
 
 _LOOKS = 1.0
-"""Seconds between two looks at the clocks."""
+"""Seconds between two checks of the clocks."""
 _DRIFT = 5.0
-"""Seconds that the wall clock may gain on the monotonic one between two looks: more, and the machine slept."""
+"""Seconds that the wall clock may gain on the monotonic one between two checks; if it gains more, the machine slept."""
 
 
 def for_pauses(settings: Settings, mode: IdleMode) -> Settings:
-    """Return settings with the short cache lifetime if prefixes are kept warm: that costs less than the long one."""
+    """Return the settings, with the short cache lifetime if prefixes are kept warm: together these cost less than the long one."""
     if mode not in ("keep-warm", "auto") or settings.model.cache_ttl != "auto":
         return settings
     return replace(settings, model=replace(settings.model, cache_ttl="5m"))
 
 
 class PauseKeeper:
-    """Acts in the pauses of one chat; `dollars` is the most that its calls may cost altogether."""
+    """Acts in the pauses of one chat; its calls may cost at most `dollars` in all."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class PauseKeeper:
 
     @contextmanager
     def waiting(self, session: Session, keep_warm: Callable[[], bytes] | None) -> Iterator[None]:
-        """Act in the background until the block ends; `keep_warm` reads the last prompt once more."""
+        """Act in the background until the block ends; `keep_warm` sends the last prompt once more."""
         if self._mode == "off" or keep_warm is None:
             yield
             return
@@ -72,16 +72,16 @@ class PauseKeeper:
                     session.compress()
                     return
                 if plan.costs > self._left:
-                    self._note("the pause is left alone: its limit is spent")
+                    self._note("the prompt is no longer kept warm: the limit is spent")
                     return
                 self._left -= plan.costs
                 plan = session.idle(self._mode, kept_warm=keep_warm())
                 self.pings += 1
         except LowwaterError as error:
-            self._note(f"the pause is left alone: {error}")
+            self._note(f"the prompt is no longer kept warm: {error}")
 
     def _is_time(self, due: float, expires: float, is_back: Event) -> bool:
-        """Wait until something is due; return False if the user is back, the machine slept, or it is too late."""
+        """Wait until `due`; return False if the user is back, the machine slept, or it is too late."""
         wall, steady = self._clock.now(), self._monotonic()
         while wall < due:
             if is_back.wait(self._looks):

@@ -52,7 +52,7 @@ class Upstream(Protocol):
         ...
 
     def keep_warm(self, fields: Mapping[str, Any]) -> bytes:
-        """Have the prompt of an earlier request read once more, with as little output as there can be; raise AnswerFailed at once."""
+        """Send the prompt of an earlier request once more, with the shortest output; raise AnswerFailed without retrying."""
         ...
 
 

@@ -329,7 +329,7 @@ class ScriptedUpstream:
         return self._written(act, self._with_output(usage, act.text))
 
     def keep_warm(self, fields: Mapping[str, Any]) -> bytes:
-        """Bill reading an earlier prompt once more."""
+        """Bill sending an earlier prompt once more."""
         usage = replace(self._cache.bill(fields, self._now()), output=1)
         return text_answer(".", usage, self.format, model=self.model)
 

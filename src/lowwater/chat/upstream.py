@@ -151,7 +151,7 @@ class HttpUpstream:
             raise busy.failed from None
 
     def keep_warm(self, fields: Mapping[str, Any]) -> bytes:
-        """Have the prompt of an earlier request read once more, with one token of output; it is tried once."""
+        """Send the prompt of an earlier request once more, with one token of output, and without retrying."""
         try:
             return self._once(self._body(fields, 1), lambda _: None)
         except _Busy as busy:

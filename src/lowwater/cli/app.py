@@ -54,7 +54,7 @@ class _Entry(NamedTuple):
     epilog: str | None = None
     context: Mapping[str, object] = {}
     is_hidden: bool = False
-    """Whether a program calls it, not a person: it is left out of the list."""
+    """Whether it is left out of the list, because programs call it rather than people."""
 
 
 COMMANDS = {

@@ -127,10 +127,10 @@ def audit(
     ] = "model",
     since: Since = "",
     compare: Annotated[
-        bool, typer.Option("--compare", help="Beside the period before --since, which is as long.")
+        bool, typer.Option("--compare", help="Compare with the period of the same length before --since.")
     ] = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Do it again whenever a log changes, until Ctrl-C.")
+        bool, typer.Option("--watch", help="Repeat whenever a log changes, until Ctrl-C.")
     ] = False,
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Read every file again, and cache no results.")
@@ -166,11 +166,9 @@ def audit(
     now = time.time()
     begin = read_since(since, now) if since else None
     if compare and begin is None:
-        raise BadInput(
-            "--compare goes with --since, which says how long both periods are: --since 7d --compare"
-        )
+        raise BadInput("--compare needs --since, which says how long both periods are: --since 7d --compare")
     if watch and (json or html is not None or not sys.stdout.isatty()):
-        raise BadInput("--watch draws on a terminal: leave out --json and --html")
+        raise BadInput("--watch needs a terminal, and goes with neither --json nor --html")
     paths = paths or _usual_places()
     check_paths(paths)
     kept = None if no_cache else AuditCache()
@@ -204,17 +202,17 @@ def audit(
 
 
 def _start_before(first: str, last: str) -> str:
-    """Return the day from which on as many days lie before `first` as there are from it to `last`."""
+    """Return the first day of the period before `first` that is as long as the one from `first` to `last`."""
     begin, end = date.fromisoformat(first), date.fromisoformat(last)
     return (begin - (end - begin) - timedelta(days=1)).isoformat()
 
 
 _WATCHED_EVERY = 2.0
-"""Seconds between two looks at whether a log has changed."""
+"""Seconds between two checks whether a log has changed."""
 
 
 def _stamps(paths: Sequence[Path]) -> Sequence[object]:
-    """Return what tells that a log has changed, come or gone."""
+    """Return a value that differs once a log has changed, appeared or gone."""
     return [(path, stamp_of(path)) for path in files_in(paths)]
 
 
@@ -279,11 +277,11 @@ def _nothing_found(report: AuditReport, begin: float | None) -> str:
 def report_page(
     report: AuditReport, *, by: GroupBy, width: int, interrupted: bool, before: AuditReport | None = None
 ) -> Iterator[Table | Text]:
-    """Yield the blocks of the whole page; `before` is the report on the period before."""
+    """Yield the blocks of the whole page; `before` is the report on the previous period."""
     days = [line for line in by_day(report.sessions) if line.name]
     yield _head(report, days, interrupted=interrupted)
     if before is not None:
-        yield _title("beside the period before, which was as long")
+        yield _title("compared with the previous period of the same length")
         yield _comparison(before.total, report.total)
     if report.total.figures.cost:
         yield _title("where the money went")
@@ -316,7 +314,7 @@ def _title(text: str) -> Text:
 
 
 def _head(report: AuditReport, days: list[ReportLine], *, interrupted: bool) -> Text:
-    """Return the first three lines: what was paid, what of it could have been saved and why, and by which command."""
+    """Return the first three lines: what was paid, how much of it was avoidable and why, and the command that avoids it."""
     total = report.total.figures
     spent = "Nothing of it has a known price" if total.cost is None else f"{amount(total.cost)} were paid"
     when = "" if not days else f", {days[0].name}"
@@ -370,7 +368,7 @@ _CAUSE_REASONS: dict[Cause, str] = {
 
 
 def _avoidable(report: AuditReport) -> Iterator[tuple[str, str]]:
-    """Yield what of the bill could have been avoided, why, and by which command; nothing if nothing is known of that."""
+    """Yield how much of the bill was avoidable, why, and the command that avoids it; nothing if that is not known."""
     possible, reasons = report.possible, []
     if possible is not None and possible.rent_or_buy < possible.recorded:
         less = possible.recorded - possible.rent_or_buy
@@ -431,7 +429,7 @@ def _misses(total: ReportLine, width: int) -> Table:
 
 
 def _starts(report: AuditReport, width: int) -> Iterator[Table | Text]:
-    """Yield what the requests began with: tools that were never called first, as far as the logs have definitions."""
+    """Yield what the requests began with; if the logs have definitions of tools, those that were never called come first."""
     every = by_tool(report.sessions)
     start = next((one for one in every if one.name == PREAMBLE), None)
     tools = [one for one in every if one.name.startswith(DEFINITION)]
@@ -443,7 +441,7 @@ def _starts(report: AuditReport, width: int) -> Iterator[Table | Text]:
     said = f"{amount(spent)}, {share(spent / whole)} of the input."
     if not tools:
         yield Text(
-            f"{said} Which tools and servers that was cannot be known: these logs hold only its size, not the definitions; request logs do "
+            f"{said} These logs have only its size, so it cannot be split into tools and servers; request logs have the definitions "
             "(`lowwater serve`, or a proxy in front of the client).",
             style="bright_black",
         )
@@ -466,13 +464,13 @@ def _starts(report: AuditReport, width: int) -> Iterator[Table | Text]:
     unused = [one for one in tools if not one.calls]
     without = amount(sum(one.cost for one in unused))
     yield Text(
-        f"{said} {counted(len(unused), 'tool')} of {len(tools):,} were never called: without them, {without} less.",
+        f"{said} {counted(len(unused), 'tool')} of {len(tools):,} were never called: leaving them out would have saved {without}.",
         style="bright_black",
     )
 
 
 def _by_server(tools: Sequence[Carried]) -> list[Carried]:
-    """Return the definitions of each MCP server's tools together."""
+    """Return the definitions of each MCP server's tools, added up."""
     found: dict[str, Carried] = {}
     for one in tools:
         if server := server_of(one.name.removeprefix(DEFINITION)):
@@ -492,7 +490,7 @@ def _pauses(pauses: PauseCosts, width: int) -> Iterator[Table | Text]:
     costs = {
         "nothing done": pauses.let_go,
         "the long lifetime": pauses.longer,
-        "compacted before": pauses.compacted,
+        "compacted in time": pauses.compacted,
         "kept warm": pauses.kept_warm,
         "by the rule": pauses.by_rule,
     }
@@ -505,10 +503,11 @@ def _pauses(pauses: PauseCosts, width: int) -> Iterator[Table | Text]:
             )
     yield table
     yield Text(
-        f"{pauses.pauses:,} of {counted(pauses.calls, 'call')} came after the provider's default cache lifetime. Beyond calls that find their prompt cached: "
-        f"with the default lifetime, everything is written again; with the long one, every write costs more; a summary before the "
-        f"cache expires leaves little to write, and what it loses is not in the sum; {counted(pauses.pings, 'minimal call')} would have kept prompts warm "
-        "while that pays (`--idle keep-warm`); the rule (`--idle auto`) takes what it expects to cost least. As if nothing else had been compacted.",
+        f"{pauses.pauses:,} of {counted(pauses.calls, 'call')} came after the provider's default cache lifetime. The sums are what pauses cost beyond "
+        "calls that find their prompt cached. Nothing done: everything is written again. The long lifetime: every write costs more. Compacted in time: "
+        "a summary before the cache expires leaves little to write; what it loses is not counted. Kept warm: "
+        f"{counted(pauses.pings, 'minimal call')}, as long as that pays (`--idle keep-warm`). By the rule: whichever is expected to cost least "
+        "(`--idle auto`). All of it assumes that nothing else was compacted.",
         style="bright_black",
     )
 

@@ -44,11 +44,11 @@ ConfigFile = Annotated[
 ]
 IdleOption = Annotated[
     Literal["off", "compact", "keep-warm", "auto"],
-    typer.Option(metavar="MODE", show_default=False, help="off|compact|keep-warm|auto."),
+    typer.Option(metavar="MODE", show_default=False, help="Pauses: off|compact|keep-warm|auto"),
 ]
 IdleLimitOption = Annotated[
     float,
-    typer.Option(metavar="USD", show_default=False, help="Its limit a session; 1."),
+    typer.Option(metavar="USD", show_default=False, help="Limit per session; default 1."),
 ]
 
 

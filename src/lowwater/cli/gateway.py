@@ -164,8 +164,8 @@ def announcement(options: GatewayOptions) -> str:
     if options.idle == "off":
         return said
     return (
-        f"{said}; in pauses your API key is used ({options.idle}) while that is cheaper, at most ${options.idle_dollars:g} a "
-        f"session, until {IDLE_HOURS} hours after its last request or the client's end"
+        f"{said}; in pauses calls on your API key (--idle {options.idle}) where they pay, for at most ${options.idle_dollars:g} a "
+        f"session, until {IDLE_HOURS} hours after its last request or until the client ends"
     )
 
 
@@ -300,11 +300,10 @@ def serve(
     request must send one as x-lowwater-key; to listen on an address that
     other machines can reach, keys are required.
 
-    With --shadow nothing is changed, and what it would have cost is computed for
-    the configuration that `lowwater run` has. With --mcp, an MCP client starts
-    it, and its model can search and read what was compacted: in sessions of one
-    tenant and project only, by default those that `lowwater run` stored for the
-    current project.
+    With --shadow nothing is changed; the bill says what `lowwater run` would have
+    cost. With --mcp, an MCP client starts it, and its model can search and read
+    what was compacted: only in sessions of one tenant and project, by default
+    those that `lowwater run` stored for the current project.
 
     lowwater serve
     ANTHROPIC_BASE_URL=http://127.0.0.1:4141 claude
@@ -470,7 +469,7 @@ def print_bill(
 ) -> None:
     """Print what each session cost since `since`, and what compaction saved; the sentence `nothing` if there was none.
 
-    The commands that show the longest one and undo its last compaction come last; `address` is what `--store` was given.
+    It ends with the commands that show the session with the most calls and undo its last compaction; `address` is the value of `--store`.
     It goes to standard error, because standard output belongs to the client. In shadow mode, the costs are what the calls
     really cost, and the savings what they would have been.
     """
@@ -521,8 +520,8 @@ def _print_lines(
     rhythm = cadence(accounts)
     if rhythm.events:
         console.print(
-            f"{figure(rhythm.events_per_100_turns)} compactions in 100 calls; they made the cache store {short(rhythm.rewritten)} "
-            "tokens again"
+            f"{figure(rhythm.events_per_100_turns)} compactions in 100 calls; they had {short(rhythm.rewritten)} tokens written to "
+            "the cache again"
         )
     kept = total_kept(pauses_kept(account, load_registry()) for account in accounts)
     if kept.pings:
@@ -539,7 +538,7 @@ def _print_lines(
 
 
 def _saved_sentence(cost: int | None, saved: int | None, compactions: int) -> str:
-    """Say what the calls would have cost without compaction, beside what they did."""
+    """Say what the calls would have cost without compaction, and what compaction saved."""
     if not compactions:
         return "nothing had to be compacted"
     by = counted(compactions, "compaction")

@@ -43,7 +43,7 @@ from lowwater.settings.resolve import Resolved
 _WIDTH = 100
 """The most columns of a page of this command."""
 _MOST_TOOLS = 12
-"""Tools shown each on a line of its own."""
+"""The most tools that get a line each."""
 _COLOURS = {
     "tools": "bright_black",
     "system": "blue",
@@ -183,7 +183,7 @@ def draw_contents(contents: Contents, context: int, width: int) -> Iterator[Tabl
 def draw_preamble(
     preamble: Preamble, whole: int, *, cost: Callable[[int], int | None], of: str, most: int = _MOST_TOOLS
 ) -> Iterator[Table | Text]:
-    """Yield what fills the request before the first message; `cost` says what so many tokens there cost in `of`."""
+    """Yield what fills the request before the first message; `cost` returns what a number of these tokens costs, `of` says per what."""
     if not preamble.tools:
         return
     yield Text("\nbefore the first message", style="bold")
@@ -205,7 +205,7 @@ def draw_preamble(
     size = sum(tool.tokens for tool in unused)
     if unused:
         yield Text(
-            f"{counted(len(unused), 'tool')} of {len(preamble.tools):,} were never called: without them, {size:,} tokens less in every "
+            f"{counted(len(unused), 'tool')} of {len(preamble.tools):,} were never called: leaving them out saves {size:,} tokens in every "
             f"request, {amount(cost(size))} {of}.",
             style="yellow",
         )

@@ -62,10 +62,11 @@ def rewind(
 
     The view of the checkpoint is restored, followed by the messages that came
     later. Compactions since then are undone; with --discard-later, later messages
-    leave the view too. A checkpoint is made before the rewind, and the command that undoes it is printed. If another process uses
-    the session, it sees the rewind at its next turn.
+    leave the view too. A checkpoint is made before the rewind, and the command
+    that undoes it is printed. If another process uses the session, it sees the
+    rewind at its next turn.
 
-    lowwater rewind                                undoes the newest compaction
+    lowwater rewind                                undo the newest compaction
     lowwater rewind refactor-auth before-compaction-2 --dry-run
     lowwater rewind refactor-auth 2
     lowwater rewind refactor-auth tests-pass --discard-later
@@ -85,7 +86,7 @@ def rewind(
 
 
 def _before_compaction(session: Session) -> Checkpoint:
-    """Return the checkpoint before the last compaction that is in force, by what was undone and redone since."""
+    """Return the checkpoint before the last compaction that is in force, after everything that was undone and redone."""
     entries, in_force = internals(session).ledger.entries, list[Checkpoint]()
     then: dict[int, list[Checkpoint]] = {}
     for each in session.checkpoints():
@@ -99,7 +100,7 @@ def _before_compaction(session: Session) -> Checkpoint:
                 pass
     if not in_force:
         raise BadInput(
-            f"no compaction of {quoted(session.name)} is in force: `lowwater sessions checkpoints` lists where it can go back to"
+            f"no compaction of {quoted(session.name)} is in force: `lowwater sessions checkpoints` lists what it can be rewound to"
         )
     return in_force[-1]
 

@@ -403,7 +403,7 @@ def sessions_table(lines: Sequence[SessionLine], *, width: int, now: float) -> T
     if _excess(table, width) > 0:
         table = _sessions_table(lines, now=now, has_titles=False)
     if (excess := _excess(table, width)) > 0:
-        # The beginning of a name is as good as the name; half a figure is none.
+        # The beginning of a name is enough to find the session; half a figure is useless.
         longest = max(len(on_one_line(line.name, 200)) for line in lines)
         table = _sessions_table(lines, now=now, has_titles=False, room=max(_MIN_NAME_WIDTH, longest - excess))
     return table

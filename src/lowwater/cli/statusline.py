@@ -26,9 +26,9 @@ from lowwater.gateway.session_lookup import hint_key
 from lowwater.protocols import Store
 
 BACKUP = ".before-lowwater"
-"""Added to the name of Claude Code's settings file for the copy made before it is changed."""
+"""What is appended to the name of Claude Code's settings file for the copy that is made before a change."""
 _REFRESH = 30
-"""Seconds after which Claude Code asks again by itself, so that the cache's countdown goes on."""
+"""Seconds after which Claude Code runs the command again, so that the countdown of the cache goes on."""
 _FIELD = "statusLine"
 _HEADER = "x-claude-code-session-id"
 _NO_SESSION = "Lowwater is not in this session · lowwater run -- claude"
@@ -37,7 +37,7 @@ Json = dict[str, object]
 
 
 class _Asked(Struct, frozen=True, kw_only=True):
-    """What Claude Code passes to its status line, as far as it is needed."""
+    """The part that is needed of what Claude Code passes to its status line."""
 
     session_id: str = ""
 
@@ -45,16 +45,12 @@ class _Asked(Struct, frozen=True, kw_only=True):
 def statusline(
     action: Annotated[
         Literal["install", "remove"] | None,
-        typer.Argument(
-            metavar="[install|remove]", help="Put it into Claude Code's settings, or take it out."
-        ),
+        typer.Argument(metavar="[install|remove]", help="Add it to Claude Code's settings, or remove it."),
     ] = None,
     *,
     replace: Annotated[
         bool,
-        typer.Option(
-            "--replace", help="Install it in place of another status line; remove brings that back."
-        ),
+        typer.Option("--replace", help="Replace another status line; remove restores that one."),
     ] = False,
     settings: Annotated[
         Path | None,
@@ -64,10 +60,10 @@ def statusline(
 ) -> None:
     """Print a session in one line: its size, cache, savings, and how to undo.
 
-    Claude Code shows it below its prompt, once it is installed. In any other
-    client, a status bar of the terminal can: it is the newest session of the
-    folder's project then. What was in the settings before stays as it was,
-    byte for byte, and a copy of the file is kept beside it.
+    Once it is installed, Claude Code shows the line below its prompt. For other
+    clients, the terminal's status bar can show it; it is then about the newest
+    session of the folder's project. Installing changes nothing else in the
+    settings, and keeps a copy of the file beside it.
 
     lowwater statusline install
     lowwater statusline remove
@@ -92,7 +88,7 @@ def _stdin() -> bytes:
 
 
 def _line_said(given: bytes, address: str) -> str:
-    """Return the line; whatever is wrong with the store is said in it, because clients show nothing else."""
+    """Return the line; an error of the store is reported in it, because clients show nothing else."""
     asked = _Asked()
     with suppress(msgspec.MsgspecError):
         asked = msgspec.json.decode(given, type=_Asked)
@@ -110,7 +106,7 @@ def _line_said(given: bytes, address: str) -> str:
 
 
 def _session(store: Store, client_id: str) -> Listed | None:
-    """Return the session of the client's conversation, or without an id the newest of the project here."""
+    """Return the session of the client's conversation; without an id, the newest of this folder's project, or of all."""
     known = store.sessions()
     if not client_id:
         here = source_of(OWN_TENANT, project_at(Path.cwd()))
@@ -161,7 +157,7 @@ def _settings_path() -> Path:
 
 
 def _command(store: str) -> str:
-    """Return the command that Claude Code runs: by name where that is found, else with this interpreter."""
+    """Return the command for Claude Code to run: `lowwater` if that is on the PATH, else this interpreter."""
     by_name = (
         ["lowwater"] if shutil.which("lowwater") else [Path(sys.executable).as_posix(), "-m", "lowwater"]
     )
@@ -171,7 +167,7 @@ def _command(store: str) -> str:
 def install(path: Path, command: str, *, replace: bool = False) -> None:
     """Add the status line to Claude Code's settings; everything else in them stays byte for byte.
 
-    Another one is replaced only if asked for; `remove` brings it back from the copy made here.
+    Another status line is replaced only with `replace`; `remove` restores it from the copy made here.
     """
     text = _read(path)
     settings, wanted = (
@@ -180,22 +176,20 @@ def install(path: Path, command: str, *, replace: bool = False) -> None:
     )
     there = settings.get(_FIELD)
     if there == wanted:
-        say(f"the status line is in {path} already")
+        say(f"the status line is already in {path}")
         return
     if there is not None and not _is_ours(there) and not replace:
-        raise BadInput(
-            f"{path} has a status line of its own: --replace puts this one in its place, and remove brings that back"
-        )
+        raise BadInput(f"{path} has another status line: --replace replaces it, and remove restores it")
     if text and not (there is not None and _is_ours(there)):
         _write(path.with_name(path.name + BACKUP), text)
     _write(path, _with_field(text, wanted) if there is None else _dumped({**settings, _FIELD: wanted}, text))
     say(
-        f"the status line is in {path}: Claude Code shows it from its next answer on; `lowwater statusline remove` takes it out"
+        f"the status line is in {path}: Claude Code shows it from its next answer on; `lowwater statusline remove` removes it"
     )
 
 
 def remove(path: Path) -> None:
-    """Take the status line out again, and bring back the one that it replaced."""
+    """Remove the status line, and restore the one that it replaced."""
     text = _read(path)
     settings = _object(path, text)
     if not _is_ours(settings.get(_FIELD)):
@@ -212,7 +206,7 @@ def remove(path: Path) -> None:
         cut = _without_field(text)
         _write(path, cut if cut != text and _object(path, cut) == left else _dumped(left, text))
     backup.unlink(missing_ok=True)
-    say(f"the status line was taken out of {path}")
+    say(f"the status line was removed from {path}")
 
 
 def _is_ours(value: object) -> bool:
@@ -231,24 +225,24 @@ def _read(path: Path) -> str:
 
 
 def _object(path: Path, text: str) -> Json:
-    """Return settings as values; raise BadInput if they are not a JSON object, so that nothing of them is lost."""
+    """Return the settings as values; raise BadInput if they are not a JSON object, so that nothing in them is lost."""
     try:
         found = json.loads(text.removeprefix("\ufeff")) if text.strip() else {}
     except ValueError as error:
-        raise BadInput(f"{path} is not JSON ({error}): correct it first, nothing was changed") from None
+        raise BadInput(f"{path} is not valid JSON ({error}): correct it first; nothing was changed") from None
     if not isinstance(found, dict):
-        raise BadInput(f"{path} holds no JSON object: nothing was changed")
+        raise BadInput(f"{path} does not hold a JSON object: nothing was changed")
     return found
 
 
 def _indent(text: str) -> str:
-    """Return what the first line inside the object is indented by."""
+    """Return the indentation of the first line inside the object."""
     inside = text.partition("{")[2].lstrip("\r").removeprefix("\n")
     return inside[: len(inside) - len(inside.lstrip(" \t"))] if "\n" in text.strip() else "  "
 
 
 def _field_text(text: str, value: object) -> str:
-    """Return the text by which the field is added behind the last one."""
+    """Return the text that adds the field behind the last one."""
     line = "\r\n" if "\r\n" in text else "\n"
     indent = _indent(text)
     body = json.dumps(value, indent=indent or 2, ensure_ascii=False).replace("\n", line + indent)
@@ -257,7 +251,7 @@ def _field_text(text: str, value: object) -> str:
 
 
 def _with_field(text: str, value: object) -> str:
-    """Return the settings' text with the field added at its end, and not a byte of it changed."""
+    """Return the settings' text with the field added at its end; no other byte changes."""
     if not text.strip():
         return _dumped({_FIELD: value}, text)
     inside = text.rstrip().removesuffix("}").rstrip()
@@ -265,7 +259,7 @@ def _with_field(text: str, value: object) -> str:
 
 
 def _without_field(text: str) -> str:
-    """Return the text without the field, if that stands last in it, as `_with_field` puts it."""
+    """Return the text without the field, which has to be its last one, where `_with_field` puts it."""
     name = f'"{_FIELD}":'
     at = text.rfind(name)
     value = text[at + len(name) :].lstrip()
@@ -274,13 +268,13 @@ def _without_field(text: str) -> str:
 
 
 def _dumped(settings: Json, like: str) -> str:
-    """Return settings as text with the indentation of the text they come from."""
+    """Return settings as text, with the indentation and line ends of the text that they come from."""
     text = json.dumps(settings, indent=_indent(like) or 2, ensure_ascii=False) + "\n"
     return text.replace("\n", "\r\n") if "\r\n" in like else text
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace a file whole; one that is a link, as dotfiles often are, stays one."""
+    """Replace a file atomically; a symbolic link, as dotfiles often are, stays one."""
     real = path.resolve()
     try:
         real.parent.mkdir(parents=True, exist_ok=True)

@@ -254,9 +254,9 @@ def cache_sentence(cache: CacheRules) -> str:
 
 
 def cached_until(records: Sequence[TurnRecord], model: Model) -> float | None:
-    """Return until when the last call's prefix should be cached, by its time and the published lifetime; None if there is nothing to say.
+    """Return when the last call's prefix should expire, by its time and the published lifetime; None if that is not known.
 
-    That is 0 where the last call left nothing in the cache, or was another model's.
+    It is 0 if the last call left nothing in the cache, or went to another model.
     """
     last = records[-1] if records else None
     if last is None or isinstance(model.cache.matching, Uncached):

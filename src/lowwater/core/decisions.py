@@ -142,8 +142,8 @@ class Candidates(Struct, frozen=True, kw_only=True):
     """The cost of the next call with the prompt unchanged."""
     plans: tuple[PricedPlan, ...] = ()
     lasting: PricedPlan | None = None
-    """Where a size forces a compaction, the plan that costs least per call until the next one is forced; None elsewhere, or if no
-    plan leaves room for several turns."""
+    """The plan that costs least per call until the next compaction is forced; None where no size limit forces one, or if no plan
+    leaves room for several turns."""
     most_rent: int | None = None
     """An upper bound on the rent paid for any plan; None if unknown."""
     least_price: int | None = None

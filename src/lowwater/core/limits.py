@@ -119,13 +119,14 @@ def derive_limits(
 
     `max_tokens` is the longest answer the request asks for, `max_output` the longest the model can give. `auto_threshold`
     is the measured value for `threshold: auto`, once there is one. Without `floor` the threshold may be below 64,000
-    (hermes-classic). A `budget` below the wall takes the place of window and wall, so that everything else follows it. A ceiling (`max_view_tokens`) below the threshold replaces it, and what depends on it shrinks too.
+    (hermes-classic). A `budget` below the wall replaces both window and wall, so everything else is derived from it. A ceiling
+    (`max_view_tokens`) below the threshold replaces the threshold, and what depends on it shrinks too.
     """
     asked = max_tokens if max_tokens is not None and max_tokens > 0 else None
     reserve = asked or min(max_output or _DEFAULT_RESERVE, _DEFAULT_RESERVE)
     wall = context - min(reserve, context // 4)
     if 0 < budget < wall:
-        # The answer has room beside it, in the model's own window.
+        # Nothing is reserved for the answer: it has room in the model's own window, above the budget.
         context = wall = budget
     hygiene = min(share_of(context, _HYGIENE), wall)
     percent = compression.threshold if isinstance(compression.threshold, float | int) else 0.5

@@ -121,7 +121,7 @@ class FileAccess(Struct, frozen=True, kw_only=True):
     paths: tuple[str, ...]
     changes: bool
     part: str = ""
-    """Which part of the file is read, as in the arguments; empty for all of it."""
+    """Which part of the file is read, as the arguments say it; empty for the whole file."""
 
 
 def file_access(call: ToolCall) -> FileAccess | None:

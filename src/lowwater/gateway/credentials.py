@@ -49,7 +49,7 @@ _PATHS: MappingProxyType[Format, str] = MappingProxyType(
 
 
 def is_agreed(said: str) -> bool:
-    """Return whether the value of a header agrees to what it names."""
+    """Return whether this value of a consent header means yes."""
     return said.strip().lower() in _AGREED
 
 

@@ -1,8 +1,8 @@
-"""Pauses: cached prefixes of clients that agreed are kept warm, or compacted, before they expire (`core/costs/idle.py`).
+"""Pauses: before the cached prefix of a client that agreed expires, it is kept warm or compacted (`core/costs/idle.py` decides).
 
-This is the only place where a client's credential is kept after its request. It is held in memory, by session, and given up with the
-next request, at the end of the pause's plan, at a limit, and with the gateway. Nothing is sent late: if the machine slept, or the
-gateway was busy, the pause is over.
+This is the only place where a client's credential is kept after its request: in memory, for one session, until the session's next
+request, the end of the plan, a limit, or the end of the gateway. Nothing is sent late: if the prefix may have expired meanwhile,
+because the machine slept or the gateway was busy, the pause is given up.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from msgspec import Struct
 from lowwater.core.formats.codec import decode_response
 from lowwater.core.messages import Format
 from lowwater.core.strict_json import read_fields, read_json, write_object
-from lowwater.core.turns.idle import CachedPrefix, PausePlan, cached_prefix
+from lowwater.core.turns.idle import PausePlan, WarmPrefix, warm_prefix
 from lowwater.errors import LowwaterError
 from lowwater.gateway.client_request import ClientRequest, is_utf8
 from lowwater.gateway.credentials import Credential, is_agreed, is_api_key, lent
@@ -36,27 +36,27 @@ T = TypeVar("T")
 _log = logging.getLogger("lowwater.gateway")
 
 _POLL = 1.0
-"""Seconds between two looks at the pauses."""
+"""Seconds between two checks of the pauses."""
 _DRIFT = 5.0
-"""Seconds that the wall clock may gain on the monotonic one between two looks: more, and the machine slept."""
+"""Seconds that the wall clock may gain on the monotonic one between two checks; if it gains more, the machine slept."""
 _ANSWER_SECONDS = 60.0
-"""How long an answer may take."""
+"""Seconds that an answer may take."""
 _MOST_PAUSES = 1_000
-"""Pauses that are watched at once; further ones are left alone."""
+"""The most pauses that are watched at once; further ones are left alone."""
 _LEAST_CALLS = 2
 _ONE_TOKEN: Mapping[Format, Mapping[str, bytes]] = {
     "anthropic": {"max_tokens": b"1"},
     "openai_chat": {"max_completion_tokens": b"1"},
     "openai_responses": {"max_output_tokens": b"16"},
 }
-"""The smallest output that each API takes."""
+"""The smallest output limit that each API accepts."""
 _LEFT_OUT = frozenset({"stream_options", "max_tokens", "max_completion_tokens", "max_output_tokens"})
 
 
 def may_keep_warm(headers: Mapping[str, str], options: GatewayOptions) -> bool:
-    """Return whether a credential may be used in pauses: it is an API key, and its owner has agreed.
+    """Return whether the credential of a request may be used in pauses: it is an API key, and its owner has agreed.
 
-    The operator of `lowwater run` agrees for their own client; elsewhere each client does for itself, by a header.
+    With `lowwater run`, the user agrees by the option `--idle`; elsewhere each client agrees for itself, by a header.
     """
     if options.idle == "off" or options.shadow:
         return False
@@ -65,9 +65,9 @@ def may_keep_warm(headers: Mapping[str, str], options: GatewayOptions) -> bool:
 
 
 def minimal_body(body: bytes, format: Format) -> bytes | None:
-    """Return a request that reads the same prefix and asks for as little as its API allows; None if that cannot be had.
+    """Return a request that reads the same prefix and asks for the shortest output; None if its output cannot be short.
 
-    A thinking budget cannot be lowered: the cache depends on it, and the output has to be longer than it.
+    That is so with a thinking budget: the output limit has to exceed it, and the cache depends on it, so it cannot be lowered.
     """
     fields = read_fields(body)
     if _thinks_at_length(fields.get("thinking", b"")):
@@ -100,7 +100,7 @@ class _Pause:
         self.target = target
         self.headers: Headers = headers
         self.credential: Credential | None = credential
-        self.prefix: CachedPrefix | None = None
+        self.prefix: WarmPrefix | None = None
         self.is_over = False
 
     def end(self) -> None:
@@ -110,7 +110,7 @@ class _Pause:
 
 
 class IdleKeeper:
-    """Does what pays in the pauses of the clients that agreed."""
+    """Watches the pauses of the clients that agreed, and does in each of them what pays."""
 
     def __init__(
         self,
@@ -129,12 +129,12 @@ class IdleKeeper:
         self._clock = clock
         self._monotonic = monotonic
         self.poll = _POLL
-        """Seconds between two looks at the pauses."""
+        """Seconds between two checks of the pauses."""
         self._pauses: dict[str, _Pause] = {}
         self._newest: OrderedDict[str, ClientRequest] = OrderedDict()
         """The newest request under way of each session."""
         self._spent: Counter[str] = Counter()
-        """Nano-dollars by session: what keeping it warm has cost in this process."""
+        """What keeping each session warm has cost in this process, in nano-dollars."""
         self._looking: asyncio.Task[None] | None = None
         self._under_way: set[asyncio.Task[None]] = set()
 
@@ -149,9 +149,9 @@ class IdleKeeper:
         return bool(self._under_way)
 
     def begin(self, turn: GatewayTurn, target: str, headers: Headers, credential: Credential) -> None:
-        """Watch the pause that begins with the end of a turn, with what the client's own request was sent with.
+        """Watch the pause that begins when a turn ends; target, headers and credential are those of the client's own request.
 
-        There is none if the next request has come already: a client has its answer before the gateway is done with it.
+        There is no pause if the next request has come already: a client gets its answer before the gateway has finished the turn.
         """
         if (
             self._newest.pop(turn.session.name, None) is not turn.client_request
@@ -161,8 +161,8 @@ class IdleKeeper:
             return
         pause = _Pause(turn, target, headers, credential)
         state = internals(turn.session).shared.state
-        pause.prefix = cached_prefix(state)
-        # A list of one request may be no conversation: a title, a question on the side.
+        pause.prefix = warm_prefix(state)
+        # A single request may not begin a conversation: it may ask for a title, or a question on the side.
         if pause.prefix is None or state.totals.turns < _LEAST_CALLS:
             pause.end()
             return
@@ -171,7 +171,7 @@ class IdleKeeper:
             self._looking = asyncio.create_task(self._look())
 
     def end(self, turn: GatewayTurn) -> None:
-        """End a session's pause, if there is one: its client is back with this turn."""
+        """End a session's pause, if there is one: its client has sent this turn."""
         self._newest[turn.session.name] = turn.client_request
         self._newest.move_to_end(turn.session.name)
         if len(self._newest) > _MOST_PAUSES:
@@ -193,7 +193,7 @@ class IdleKeeper:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _look(self) -> None:
-        """Look at all pauses again and again until there are none."""
+        """Check all pauses every `poll` seconds until there are none."""
         wall, steady = self._clock.now(), self._monotonic()
         while self._pauses:
             await asyncio.sleep(self.poll)
@@ -213,7 +213,7 @@ class IdleKeeper:
                     task.add_done_callback(self._under_way.discard)
 
     async def _act(self, name: str, pause: _Pause) -> None:
-        """Do what the rule says now, shortly before the prefix expires."""
+        """Plan and act, shortly before the prefix expires."""
         try:
             found: PausePlan | None = await self._in_thread(self._plan, pause)
             action = "let-go" if found is None else found.plan.action
@@ -264,7 +264,7 @@ class IdleKeeper:
         write_line(line)
         if pause.is_over:
             return
-        pause.prefix = None if line.outcome else cached_prefix(internals(pause.session).shared.state)
+        pause.prefix = None if line.outcome else warm_prefix(internals(pause.session).shared.state)
         if pause.prefix is None:
             self._give_up(name, pause, "refused")
 

@@ -23,7 +23,7 @@ SHADOW_TENANT = "shadow:"
 
 Marking = Literal["client", "auto"]
 IDLE_HOURS = 4
-"""How long after a client's last request something may be done in its pause."""
+"""For how many hours after a client's last request something may be done in its pause."""
 SummaryConsent = Literal["never", "asked", "api-keys"]
 
 
@@ -51,7 +51,7 @@ class GatewayOptions(Struct, frozen=True, kw_only=True):
     idle: IdleMode = "off"
     """What may be done in a client's pause before its cached prefix expires."""
     idle_consent: Literal["asked", "api-keys"] = "asked"
-    """On whose credential: that of clients which send `x-lowwater-idle: on` (`asked`), or any API key (`api-keys`)."""
+    """Whose credentials may be used for that: those of clients that send `x-lowwater-idle: on` (`asked`), or any API key (`api-keys`)."""
     idle_dollars: float = 1.0
     """The most that keeping one session warm may cost in this process."""
     shadow: bool = False

@@ -15,7 +15,7 @@ ACCESS = "x-lowwater-key"
 CONSENT = "x-lowwater-summaries"
 """The header by which a client agrees that summaries are written on its API key; like the key, it is not forwarded."""
 KEEP_WARM = "x-lowwater-idle"
-"""The header by which a client agrees that its API key is used in pauses, to keep its prompt cached: `on`; not forwarded either."""
+"""The header (`on`) by which a client agrees that its API key is used in pauses to keep its prompt cached; not forwarded either."""
 UNTOUCHED = "x-lowwater-untouched"
 """The header by which a client has one request sent as it is: `on`; it is not forwarded either."""
 

@@ -85,7 +85,7 @@ class RequestContext(Struct, frozen=True, kw_only=True):
     """Whether the client wants this one request sent as it is."""
 
     keeps_warm: bool = False
-    """Whether its credential may be used in pauses."""
+    """Whether the request's credential may be used in pauses."""
 
     def terms(self, client_request: ClientRequest) -> Terms:
         """Return the terms of a request's session."""
@@ -100,7 +100,7 @@ class RequestContext(Struct, frozen=True, kw_only=True):
     def _cache_ttl(self, client_request: ClientRequest) -> CacheTtl | None:
         if self.marking == "client":
             return client_request.marked_lifetime
-        # Calls that keep a prefix warm while that pays cost less than the long lifetime (bench/README.md, "Pauses").
+        # Where prefixes are kept warm, the short lifetime costs less than the long one (bench/README.md, "Pauses").
         return "5m" if self.keeps_warm and client_request.format == "anthropic" else None
 
 

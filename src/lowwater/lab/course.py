@@ -37,7 +37,7 @@ class CourseTurn(Struct, frozen=True, kw_only=True):
     chance: int = 0
     """Expected uses of the results after they are five calls old, in millionths."""
     calls_tools: bool = False
-    """Whether its answer called tools, so that what comes next does not wait for the user."""
+    """Whether its answer called tools, so that the next turn does not wait for the user."""
 
     @property
     def whole(self) -> int:

@@ -1,4 +1,4 @@
-"""What pauses cost on a course: nothing done, the prefix kept warm or compacted before it expires, and the best in hindsight."""
+"""What a course costs by what is done in its pauses: nothing, keeping the prefix warm, compacting in time, or the best in hindsight."""
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
@@ -20,11 +20,11 @@ from lowwater.lab.course import CourseState, Sheet, Summarise, after
 from lowwater.lab.schedules import RentOrBuy, SchedulePolicy, Tally
 
 ALWAYS = 10**6
-"""Calls: keeps the prefix warm for as long as the pause lasts."""
+"""A number of calls that keeps the prefix warm for as long as any pause lasts."""
 GAPS = 50
-"""The newest gaps that count, as in a live session."""
+"""How many of the newest gaps count, as in a live session."""
 _FOREVER = 1e9
-"""Seconds: nothing comes any more."""
+"""The pause after the last call, in seconds."""
 
 
 class Lull(Struct, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class Lull(Struct, frozen=True, kw_only=True):
     turn: int
     costs: IdleCosts
     gaps: Sequence[float]
-    """The session's gaps so far."""
+    """The lengths of the session's pauses so far."""
     runs_tools: bool
     """Whether the last answer called tools."""
 
@@ -46,17 +46,17 @@ class Paused(Struct, frozen=True, kw_only=True):
     """A session played with something done in its pauses."""
 
     cost: int | None
-    """Nano-dollars for everything, what is done in the pauses included; None if it did not fit."""
+    """Nano-dollars for everything, including what is done in the pauses; None if the session did not fit into its window."""
     pings: int = 0
     """Calls that kept the prefix warm."""
     kept: int = 0
-    """Pauses after which the prefix was still cached because of them."""
+    """Pauses after which the prefix was still cached thanks to these calls."""
     compacted: int = 0
-    """Pauses before whose end the view was compacted."""
+    """Pauses in which the view was compacted."""
 
 
 def planned(pings: int | None, costs: IdleCosts) -> IdlePlan:
-    """Return the plan of so many calls and nothing else; None is to compact."""
+    """Return the plan of `pings` calls and nothing else; None means to compact."""
     return IdlePlan(
         pings=pings or 0,
         then="compact" if pings is None and costs.compact is not None else "let-go",
@@ -89,7 +89,7 @@ def by_rule(mode: IdleMode = "auto", *, user: Lulls = USER_LULLS, tools: Lulls =
 
 
 class PausePlayer:
-    """Plays one course again and again, with different choices in its pauses."""
+    """Plays one course repeatedly, with different choices in its pauses."""
 
     def __init__(self, tally: Tally, policy: Callable[[Tally], SchedulePolicy] = RentOrBuy) -> None:
         self._tally = tally
@@ -100,7 +100,7 @@ class PausePlayer:
         """The turns before which the cache expires if nothing is done."""
 
     def play(self, choose: Chooser, *, stays_open: bool = False) -> Paused:
-        """Return what the course costs; if its client `stays_open`, something may be done after the last call as well."""
+        """Return what the course costs; if its client `stays_open`, the pause after the last call counts, too."""
         tally = copy(self._tally)
         tally.cold = list(tally.cold)
         sheet, policy, state = tally.sheet, self._policy(tally), CourseState()
@@ -139,7 +139,7 @@ class PausePlayer:
         return Paused(cost=total // 1_000, pings=pings, kept=kept, compacted=compacted)
 
     def hindsight(self) -> Paused:
-        """Return the cheapest way found: at each pause, in order and then once more, what is cheapest for the whole session."""
+        """Return the cheapest result of a search that changes one pause at a time, in two passes over all pauses."""
         plans: dict[int, int | None] = {}
         best = self.play(_as_planned(plans))
         for _ in range(2):
@@ -160,9 +160,9 @@ def _as_planned(plans: Mapping[int, int | None]) -> Chooser:
 
 
 def idle_costs(tally: Tally, turn: int, state: CourseState, policy: SchedulePolicy) -> IdleCosts:
-    """Return what can be done in a pause after a turn, in thousandths of a nano-dollar.
+    """Return what can be done in the pause after a turn, and its costs in thousandths of a nano-dollar.
 
-    What the policy would compact at the return anyway, because the cache is cold, is not lost with it.
+    What the policy would compact on the user's return anyway, because the cache is cold, is no loss if the prefix expires.
     """
     sheet, size, upto = tally.sheet, tally.size(turn, state), tally.edges[turn]
     compact, left, anyway = None, 0, 0
@@ -185,5 +185,5 @@ def idle_costs(tally: Tally, turn: int, state: CourseState, policy: SchedulePoli
 
 
 def with_long_lifetime(sheet: Sheet, *, seconds: int, write: int) -> Sheet:
-    """Return a sheet with the length and the price of the long lifetime."""
+    """Return the price sheet with the seconds and the write price of the long cache lifetime."""
     return replace(sheet, ttl=float(seconds), write=write)

@@ -136,20 +136,20 @@ class Windows:
 
 
 class SharedExperience:
-    """How many uses of removed results all sessions of one `Lowwater` had, beside those expected; counts only."""
+    """The observed and the expected uses of removed results, over all sessions of one `Lowwater`; only the counts are shared."""
 
     def __init__(self) -> None:
         self._all = Experience()
         self._lock = threading.Lock()
 
     def begun(self, state: State) -> State:
-        """Return a new session that begins with what earlier ones showed; it keeps to that, so that every process decides alike."""
+        """Return a new session that starts with the factor of earlier ones, which is stored in it so that every process decides alike."""
         with self._lock:
             factor = self._all.factor
         return state if factor == 1 else replace(state, experience=Experience(before=factor))
 
     def learn(self, seen: Experience, new: Experience) -> None:
-        """Add what a session has experienced since it was seen; a session that was reset takes nothing back."""
+        """Add the uses that a session has counted since `seen`; a reset of the session subtracts nothing."""
         expected, observed = new.expected - seen.expected, new.observed - seen.observed
         if expected > 0 and observed >= 0:
             with self._lock:

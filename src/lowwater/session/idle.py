@@ -1,4 +1,4 @@
-"""What a library with its own loop is told about a pause: what to do before the cached prefix expires, and when."""
+"""`session.idle()`: tells a caller with its own loop what to do in a pause before the cached prefix expires, and when."""
 
 from typing import TYPE_CHECKING
 
@@ -16,32 +16,32 @@ MODES = ("off", "compact", "keep-warm", "auto")
 
 
 class Idle(Struct, frozen=True, kw_only=True):
-    """What to do if no call comes before `at`; amounts in nano-dollars.
+    """What to do if no call has been made by `at`; amounts are in nano-dollars.
 
-    `keep-warm`: send the last request once more with the smallest output its provider takes, and hand the answer to
-    `idle(kept_warm=…)`, which says what comes next. `compact`: call `compress()`. `let-go`: nothing.
+    `keep-warm`: send the last request again with the smallest output limit that its provider accepts, and pass the answer to
+    `idle(kept_warm=…)`, which says what comes next. `compact`: call `compress()`. `let-go`: do nothing.
     """
 
     action: IdleAction
     at: float | None = None
     """On the session's clock, shortly before the prefix expires; None if there is nothing to do."""
     expires: float | None = None
-    """When the prefix is gone; None if it is not known."""
+    """When the prefix expires; None if that is not known."""
     costs: int = 0
     """What one call that keeps it warm costs."""
     loses: int = 0
-    """What the next call costs more if the prefix has expired."""
+    """How much more the next call costs if the prefix has expired."""
     calls: int = 0
-    """How many calls to keep it warm are worth while from now on, at most, if the pause goes on."""
+    """How many more calls to keep it warm are worth making, at most, if the pause goes on."""
 
 
 NOTHING = Idle(action="let-go")
 
 
 def idle(session: SessionInternals, mode: IdleMode, kept_warm: object, *, lasts: float = LASTS) -> Idle:
-    """Return what to do in the pause of a session, after recording the answer to a call that kept it warm."""
+    """Return what to do in the pause of a session; the answer to a call that kept it warm, if there is one, is recorded first."""
     if mode not in MODES:
-        raise BadInput(f"idle: {mode!r} is no mode: it is one of {', '.join(MODES)}")
+        raise BadInput(f"idle: {mode!r} is not a mode; the modes are {', '.join(MODES)}")
     if kept_warm is not None:
         _record(session, kept_warm)
     found = session.pause_plan(mode, lasts=lasts)

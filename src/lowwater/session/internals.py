@@ -42,7 +42,7 @@ from lowwater.session.turn_input import (
     require_place,
     require_text,
 )
-from lowwater.session.turns import IdleWork, TurnRunner, WorkedOutTurn
+from lowwater.session.turns import SummaryPrefetch, TurnRunner, WorkedOutTurn
 
 if TYPE_CHECKING:
     from lowwater.core.costs.idle import IdleMode
@@ -81,7 +81,7 @@ class SessionInternals:
         self.requests = RequestBuilder(self.shared, dependencies.clock, opened_as=name)
         prefix = self.requests.cached_prefix
         self.turns = TurnRunner(self.shared, setup, dependencies, cached_prefix=prefix)
-        self.idle = IdleWork(self.shared, setup, dependencies, cached_prefix=prefix)
+        self.prefetch = SummaryPrefetch(self.shared, setup, dependencies, cached_prefix=prefix)
         self._making_tools = Lock()
         # One object for all calls: answers to several calls in one message share the room that is left.
         self._recall_tools: RecallTools | None = None
@@ -249,7 +249,7 @@ class SessionInternals:
             self.shared.transact(described)
 
     def set_budget(self, tokens: int) -> None:
-        """Let requests of this session have at most so many tokens; 0 lifts the limit."""
+        """Limit the requests of this session to so many tokens; 0 lifts the limit."""
         if self.shared.state.budget != tokens:
             self.shared.change(lambda state: replace(state, budget=tokens))
 
@@ -288,7 +288,7 @@ class SessionInternals:
         )
 
     def pause_plan(self, mode: "IdleMode", *, lasts: float) -> "PausePlan | None":
-        """Return what to do about the cached prefix before it expires; None if nothing is known of it, or no price."""
+        """Return what to do about the cached prefix before it expires; None if nothing is known of the prefix or of the prices."""
         from lowwater.core.turns.idle import pause_plan  # noqa: PLC0415 - loaded when it is asked for
 
         state = self.shared.state

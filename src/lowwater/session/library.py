@@ -153,8 +153,9 @@ class Lowwater:
         """Return the session with this name from the store, or a new one; without a name, a new one named after the time.
 
         A stored session continues with this object's model, and in its child if it was split; with `as_left` it stays
-        exactly as it was left. With a `budget`, its requests have at most so many tokens, as if its model's window were that
-        small: for an agent's helper, say. It is stored with the session, and holds for no other; 0 lifts it. A new session without a `source` takes it from LOWWATER_SOURCE.
+        exactly as it was left. A `budget` limits its requests to so many tokens, as if its model's window were that small, for a
+        sub-agent for example; it is stored with the session and applies to no other; 0 lifts it. A new session without a `source`
+        takes it from LOWWATER_SOURCE.
         """
         name = new_name(self._dependencies.clock.now()) if name is None else name
         if not isinstance(name, str) or not name.strip():

@@ -4,8 +4,9 @@ Every change is worked out on a `State`, then written to the store in one transa
 
 - `prepare` stores the new ledger entries (new messages, a changed system prompt, a compaction if there was one) and the
   turn's events: each compaction that was decided, or the reason why there was none.
-- `record` stores the model's answer as an entry and the turn's record (its usage and cost).
-- Both also store the rest of the state as bytes (`carried`), unless it did not change.
+- `record` stores the model's answer as an entry and the turn's record (its usage and cost). A call that only kept the cached
+  prefix warm stores its record alone.
+- All of these also store the rest of the state as bytes (`carried`), unless it did not change.
 - Rewinds, checkpoints, switches of model and the like are entries, stored as they happen.
 - A dry run is not stored by itself (`SharedState.change_unstored`): it becomes part of the state that the next change stores.
 

@@ -181,17 +181,17 @@ class Session:
 
         The view changes only when a later turn uses the summary. If the messages it covers change first, it is never used.
         """
-        return self._internals.idle.prefetch_summary()
+        return self._internals.prefetch.prefetch_summary()
 
     async def aprefetch_summary(self) -> bool:
         """Do what `prefetch_summary` does and leave the event loop free."""
-        return await self._internals.idle.aprefetch_summary()
+        return await self._internals.prefetch.aprefetch_summary()
 
     def idle(self, mode: "IdleMode" = "auto", *, kept_warm: object = None) -> "Idle":
-        """Return what to do if the user does not come back before the cached prefix expires, and when.
+        """Return what to do, and when, if the user does not come back before the cached prefix expires.
 
-        `kept_warm` is the answer to a call that kept it warm: it is billed, and not part of the conversation. Nothing is done here:
-        the caller waits, and asks again after each call.
+        `kept_warm` is the answer to a call that kept the prefix warm: it is billed, but does not become part of the conversation.
+        This method only gives advice: the caller waits, acts, and asks again after each such call.
         """
         from lowwater.session.idle import idle  # noqa: PLC0415 - loaded when it is asked for
 

@@ -513,7 +513,7 @@ class TurnRunner:
             _log.warning("%s: it could not be split and goes on: %s", self._shared.repository.name, error)
 
 
-class IdleWork:
+class SummaryPrefetch:
     """Prepares summaries while a session is idle; turns taken meanwhile do not wait for it."""
 
     def __init__(

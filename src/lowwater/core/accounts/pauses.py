@@ -1,4 +1,4 @@
-"""What keeping prefixes warm cost and saved, from a session's records: calls in pauses, and what the next request then read."""
+"""What keeping prefixes warm cost and saved, from a session's records: the calls made in pauses, and what the next request read."""
 
 from collections.abc import Iterable
 
@@ -18,18 +18,18 @@ class KeptWarm(Struct, frozen=True, kw_only=True):
     pings: int = 0
     cost: int | None = 0
     saved: int | None = 0
-    """What the next requests would have paid to write what they read, less reading it; the calls themselves are not deducted."""
+    """What the next requests saved by reading what they would have had to write; the cost of the calls is not deducted."""
 
     @property
     def net(self) -> int | None:
-        """What was saved after deducting the calls."""
+        """The saving less the cost of the calls."""
         return None if self.cost is None or self.saved is None else self.saved - self.cost
 
 
 def pauses_kept(account: Account, registry: Registry) -> KeptWarm:
-    """Return what was done in a session's pauses.
+    """Return what keeping a session's prefix warm cost and saved.
 
-    A pause whose next request came before the prefix would have expired anyway saved nothing, and so did one without a next request.
+    It saved nothing in a pause after which no request came, or one before the prefix would have expired anyway.
     """
     found = KeptWarm()
     before: TurnRecord | None = None
@@ -51,7 +51,7 @@ def pauses_kept(account: Account, registry: Registry) -> KeptWarm:
 
 
 def total_kept(each: Iterable[KeptWarm]) -> KeptWarm:
-    """Return what was done in the pauses of many sessions."""
+    """Return the sum over many sessions."""
     found = KeptWarm()
     for one in each:
         found = _plus(found, one)
@@ -65,7 +65,7 @@ def _pause(
     rules = model.cache
     lives = rules.ttl_long if long and rules.ttl_long is not None else rules.ttl
     cost = _sum(record.cost for record in pings)
-    # Records have the time of the answer: a request that came just before the end may count as later.
+    # Records have the time of the answer, so a request that came just before the expiry may count as one after it.
     if after.usage is None or lives is None or after.at - before.at <= lives:
         return KeptWarm(pings=len(pings), cost=cost)
     kept = min(

@@ -22,14 +22,14 @@ class ToolSchema(Struct, frozen=True, kw_only=True):
 
     name: str
     server: str = ""
-    """The MCP server that offers it, as far as its name says; empty for the client's own tools."""
+    """The MCP server that offers it, if its name says so; empty for the client's own tools."""
     tokens: int
     calls: int
     """How often it was called."""
 
 
 class Preamble(Struct, frozen=True, kw_only=True):
-    """What every request begins with, in tokens; tools that were never called come first, then larger before smaller."""
+    """What every request begins with, in tokens. Tools that were never called come first, then the larger ones."""
 
     system: int
     tools: tuple[ToolSchema, ...] = ()
@@ -45,7 +45,7 @@ class Preamble(Struct, frozen=True, kw_only=True):
         return tuple(tool for tool in self.tools if not tool.calls)
 
     def servers(self) -> tuple[ToolSchema, ...]:
-        """Return the tools of each MCP server as one, in the same order."""
+        """Return the tools of each MCP server added up, in the same order."""
         tokens, calls = Counter[str](), Counter[str]()
         for tool in self.tools:
             if tool.server:
@@ -67,11 +67,11 @@ class _Tool(Struct, frozen=True):
 
 
 def preamble_of(tools: bytes, messages: Iterable[Message], *, system: int, count: CountTools) -> Preamble:
-    """Return what requests with these tools begin with; a list of tools that cannot be read has none."""
+    """Return what requests with these tools begin with; a list of tools that cannot be read counts as empty."""
     made = Counter(call.name for message in messages for call in message.calls)
     read = _definitions(tools)
     sizes = [count(b"[" + raw + b"]") for _, raw in read]
-    # What any list of tools takes besides its definitions is in each of these sizes, and no tool's own.
+    # Each of these sizes includes what any list of tools takes besides the definitions; that is subtracted below.
     shared = max(0, sum(sizes) - count(tools)) // (len(sizes) - 1) if len(sizes) > 1 else 0
     found = [
         ToolSchema(name=name, server=server_of(name), tokens=max(0, size - shared), calls=made[name])
@@ -81,14 +81,14 @@ def preamble_of(tools: bytes, messages: Iterable[Message], *, system: int, count
 
 
 def server_of(name: str) -> str:
-    """Return the MCP server that a tool's name tells of; empty if it tells of none."""
+    """Return the MCP server that is in a tool's name; empty if there is none."""
     return name.removeprefix(_MCP).partition("__")[0] if name.startswith(_MCP) else ""
 
 
 def start_cost(tokens: int, usages: Iterable[Usage], model: Model) -> int | None:
-    """Return what `tokens` at the start of every prompt cost in these calls; None if a price is unknown.
+    """Return what the first `tokens` of every prompt cost in these calls; None if a price is unknown.
 
-    The start of a prompt is read from the cache if anything is; in a call that read less, it was billed like the rest.
+    Whatever a call read from the cache was the start of its prompt; the part that was not read is billed like the rest of the prompt.
     """
     total = 0
     for usage in usages:

@@ -1,7 +1,7 @@
-"""Pauses: whether a cached prefix is let go, kept warm by a minimal call before it expires, or compacted while it is still warm.
+"""What to do in a pause, before the cached prefix expires: let it go, keep it warm by a minimal call, or compact while it is warm.
 
-It is the question of rent or buy once more: every call that keeps the prefix alive is rent, writing it again is the purchase, and
-nobody knows when the user will be back. How long pauses last is known from recorded sessions, and from this one's own.
+This is rent or buy again: each call that keeps the prefix warm is rent, writing the prefix again is the purchase, and nobody
+knows when the user will be back. How long pauses last is estimated from recorded sessions and from the session's own pauses.
 docs/economics.md has the arithmetic.
 """
 
@@ -19,25 +19,25 @@ IdleMode = Literal["off", "compact", "keep-warm", "auto"]
 KEPT_WARM = "kept-warm"
 """The decision in the record of a call that kept a prefix warm."""
 MARGIN = 20.0
-"""Seconds before the end of a lifetime at which something is done: a call takes a while until its prefix counts as used."""
+"""How many seconds before the prefix expires to act: it takes a while until a call counts as using its prefix."""
 LASTS = 14_400.0
-"""Seconds after which a pause is left alone, whatever would pay."""
+"""Seconds into a pause after which nothing more is done, even if it would pay."""
 _PRIOR = 20
-"""As many pauses of the general kind count together with the session's own."""
+"""The weight of `Lulls`: it counts as much as this many pauses of the session's own."""
 _MOST_STEPS = 300
-"""The most calls that are foreseen for one pause."""
+"""The most calls that are planned for one pause."""
 
 
 class Lulls(Struct, frozen=True, kw_only=True):
-    """How long pauses are in general: of ten thousand times that a model had answered, how often what came next."""
+    """How long pauses are in recorded sessions: counts out of 10,000 answers of a model."""
 
     longer: tuple[tuple[float, int], ...]
-    """How often nothing came for more than so many seconds, ends included; ascending."""
+    """Pairs of seconds, ascending, and how many answers were followed by no call for longer than that, or by none at all."""
     ends: int
-    """How often nothing came any more."""
+    """How many answers were the last of their session."""
 
     def share(self, seconds: float) -> float:
-        """Return how often nothing came for so many seconds; between the measured points it falls as a power of the time."""
+        """Return how many answers were followed by no call within `seconds`, interpolated as a power law between measured points."""
         if seconds <= self.longer[0][0]:
             return float(self.longer[0][1])
         for (least, share), (most, left) in pairwise(self.longer):
@@ -46,7 +46,7 @@ class Lulls(Struct, frozen=True, kw_only=True):
                 part = log(seconds / least) / log(most / least)
                 return float(self.ends + max(0.5, come) * whole**part)
         most, left = self.longer[-1]
-        # Behind the last point nothing was measured: half of what is left is assumed to come within twice the time.
+        # Beyond the last measured point, half of the remaining calls are assumed to come within twice the time.
         return self.ends + max(0.5, left - self.ends) * most / seconds
 
 
@@ -66,7 +66,7 @@ USER_LULLS = Lulls(
     ),
     ends=1_511,
 )
-"""After an answer that waits for the user, in recorded sessions of coding agents (`python -m bench.pauses`)."""
+"""After answers that left the next step to the user, in recorded sessions of coding agents (`python -m bench.pauses`)."""
 TOOL_LULLS = Lulls(
     longer=(
         (1, 9_944),
@@ -83,22 +83,22 @@ TOOL_LULLS = Lulls(
     ),
     ends=18,
 )
-"""After an answer that called tools, which then ran, or waited to be allowed."""
+"""After answers that called tools, which then ran or waited for permission."""
 
 
 class IdleCosts(Struct, frozen=True, kw_only=True):
-    """What can be done in a pause costs; all amounts in one unit, whichever that is."""
+    """The costs of each thing that can be done in a pause, all in the same unit, whichever that is."""
 
     lifetime: float
     """Seconds for which a prefix stays cached after it was used."""
     ping: int
     """One call that keeps it warm."""
     lost: int
-    """What the next call costs more if the prefix has expired."""
+    """How much more the next call costs if the prefix has expired."""
     compact: int | None = None
-    """What compacting costs while the prefix is warm; None if that cannot be done."""
+    """What compacting costs while the prefix is warm; None if it is not possible."""
     lost_compacted: int = 0
-    """What the next call then costs more than one that finds the prefix warm; negative if it costs less."""
+    """How much more the next call then costs than one with a warm, uncompacted prefix; negative if it costs less."""
 
     @property
     def period(self) -> float:
@@ -107,14 +107,14 @@ class IdleCosts(Struct, frozen=True, kw_only=True):
 
 
 class IdlePlan(Struct, frozen=True, kw_only=True):
-    """What to do in a pause: so many calls that keep the prefix warm, one before each expiry, and then something else."""
+    """What to do in a pause: first `pings` calls that keep the prefix warm, one before each expiry, then `then`."""
 
     pings: int = 0
     then: Literal["let-go", "compact"] = "let-go"
     period: float
-    """Seconds after the last use at which something has to be done."""
+    """Seconds after the prefix was last used at which to act."""
     expected: int
-    """What the pause is expected to cost from the first expiry on, if it lasts that long."""
+    """The expected cost of the pause from shortly before the first expiry on, if it lasts until then."""
     expected_let_go: int
     """The same if nothing is done."""
 
@@ -124,7 +124,7 @@ class IdlePlan(Struct, frozen=True, kw_only=True):
         return "keep-warm" if self.pings else self.then
 
     def made_in(self, gap: float) -> int:
-        """Return how many calls it makes in a pause of `gap` seconds."""
+        """Return how many calls the plan makes in a pause of `gap` seconds."""
         return min(self.pings, int(gap / self.period))
 
     def is_warm_after(self, gap: float, lifetime: float) -> bool:
@@ -132,7 +132,7 @@ class IdlePlan(Struct, frozen=True, kw_only=True):
         return gap <= self.made_in(gap) * self.period + lifetime
 
     def compacts_in(self, gap: float) -> bool:
-        """Return whether it compacts in a pause of `gap` seconds."""
+        """Return whether the plan compacts in a pause of `gap` seconds."""
         return self.then == "compact" and gap >= (self.pings + 1) * self.period
 
 
@@ -151,10 +151,11 @@ def plan_pause(
     gaps: Sequence[float] = (),
     lulls: Lulls = USER_LULLS,
 ) -> IdlePlan:
-    """Return what to do in a pause that has lasted `elapsed` seconds since the session's last call when the prefix was last used.
+    """Return the plan with the lowest expected cost.
 
-    Nothing is done later than `lasts` seconds after the pause began. It is worked out from the last possible call backwards: at
-    each expiry the prefix is let go, or compacted, or kept warm until the next one.
+    `elapsed` is how long the pause had lasted when the prefix was last used: 0 unless it was kept warm since. Nothing is done later
+    than `lasts` seconds into the pause; `gaps` are the lengths of the session's own pauses. The plan is worked out backwards from
+    the last possible call: before each expiry the prefix is let go, compacted, or kept warm until the next expiry.
     """
     period = costs.period
     chances = _Chances(gaps, lulls)
@@ -188,19 +189,19 @@ def plan_pause(
 
 
 class _Chances:
-    """What can be expected of a pause: the general experience counts as much as a few pauses of the session's own."""
+    """The chances that a pause goes on or ends, from `lulls` and the session's own `gaps`."""
 
     def __init__(self, gaps: Sequence[float], lulls: Lulls) -> None:
         self._gaps = gaps
         self._lulls = lulls
 
     def away(self, seconds: float, *, at: float) -> float:
-        """Return the chance that nothing comes before `seconds`, given that nothing came before `at`."""
+        """Return the chance that no call comes within `seconds`, given that none came within `at`."""
         general = self._lulls.share(seconds) / self._lulls.share(at)
         return self._mixed(general, seconds, at)
 
     def back_after(self, seconds: float, *, at: float) -> float:
-        """Return the chance that something comes, but after `seconds`, given that nothing came before `at`."""
+        """Return the chance that a call comes, but later than `seconds`, given that none came within `at`."""
         general = (self._lulls.share(seconds) - self._lulls.ends) / self._lulls.share(at)
         return self._mixed(general, seconds, at)
 

@@ -390,15 +390,22 @@ def distinct_names(
         for name, count in counts.items()
         if _is_wanted(name, known) and not (stamped and _is_time(name))
     ]
+    numbers = sum(reference_kind(name) == "number" for name, _ in found)
+    few_of_many = min(1.0, _NUMBERS / max(1, numbers))
     return [
         Name(
             text=name,
             shown=located.get(name, name),
             worth=worth_of(name, kind=content.kind, count=count, position=position / len(found))
-            * (_REPEATED if name in repeated else 1.0),
+            * (_REPEATED if name in repeated else 1.0)
+            * (few_of_many if reference_kind(name) == "number" else 1.0),
         )
         for position, (name, count) in enumerate(found)
     ]
+
+
+_NUMBERS = 16
+"""Where a text has more numbers than this, each is worth less: few of a drawing's coordinates or a table's cells are named again."""
 
 
 def _is_time(name: str) -> bool:

@@ -1,7 +1,7 @@
-"""What a session shows of its own uses: how many uses of removed results were expected since the last compaction, and how many there were.
+"""How often a session needed removed results again since its last compaction, beside how often that was expected.
 
-A use is an answer that names what only the placeholder of a removed result, or the index behind a summary, still shows; that
-recalls it; or that makes its call again although its file was not changed since. Each removed result counts once, at most.
+An answer uses a removed result if it contains a name that only the result's placeholder, or the index behind a summary, still shows;
+if it recalls the result; or if it repeats the result's call although the file was not changed since. Each result counts at most once.
 """
 
 import re
@@ -28,7 +28,7 @@ _HANDLE = re.compile(r"\blw:\s?(\d{1,15})")
 
 
 class _Removed(Struct, frozen=True, kw_only=True):
-    """A result that the view no longer shows: what is still said of it."""
+    """A result that the view no longer shows, and the names that its placeholder or index line has."""
 
     number: int
     facts: ResultFacts
@@ -37,7 +37,7 @@ class _Removed(Struct, frozen=True, kw_only=True):
 
 
 def experienced(items: Sequence[Item], *, after: int) -> Experience:
-    """Return the uses of what the view had removed up to message `after`: expected since then, and observed."""
+    """Return the expected and the observed uses, in messages after number `after`, of what the view had removed by then."""
     newest = newest_number(items[-1]) if items else 0
     new = [
         item.message
@@ -114,7 +114,7 @@ def _at_age(facts: ResultFacts, calls_ago: int) -> ResultFacts:
 
 
 def _said(messages: Iterable[Message]) -> set[str]:
-    """Return the names in the talk and the calls of these messages."""
+    """Return the names in the text and the calls of these messages; results are left out."""
     said: set[str] = set()
     for message in messages:
         if message.role != "tool":
@@ -125,7 +125,7 @@ def _said(messages: Iterable[Message]) -> set[str]:
 
 
 def _keys(calls: Iterable[ToolCall]) -> Iterator[tuple[str, str]]:
-    """Yield what each call would be made again by: the file that it reads, or its name and arguments."""
+    """Yield what identifies a repetition of each call: the file that it reads, or its name and arguments."""
     for call in calls:
         access = file_access(call)
         if access is None:

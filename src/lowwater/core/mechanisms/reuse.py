@@ -33,7 +33,7 @@ _RECALL = 10_000
 _CHARS_PER_TOKEN = 4
 
 _PRIOR_USES = 10.0
-"""How many expected uses what was thought before weighs beside what was experienced."""
+"""The weight of the prior in `Experience.factor`, in expected uses."""
 # Written by `python -m bench.reuse --write`.
 WEIGHTS = (0.091, 0.779, -0.388, -1.124, 0.683)
 """The weights of the reuse model, a logistic regression, for the features of `features_of`."""
@@ -51,16 +51,16 @@ def worth_per_token(tool: ToolClass, chars: int, tokens: int, calls_ago: int) ->
 
 
 class ResultFacts(Struct, frozen=True, kw_only=True, gc=False):
-    """What the chance of a later use of a tool result is reckoned from."""
+    """What the chance of a later use of a tool result is computed from."""
 
     tool: ToolClass
     chars: int
     calls_ago: int
-    """The answers of the model since."""
+    """How many answers the model has given since."""
     calls: int
-    """The answers of the model in the whole session so far."""
+    """How many answers the model has given in the whole session so far."""
     changed: bool = False
-    """A file that its call was about was changed since."""
+    """Whether a file that its call accessed was changed since."""
 
 
 def features_of(facts: ResultFacts, experience: float = 0.0) -> tuple[float, ...]:
@@ -76,7 +76,7 @@ def features_of(facts: ResultFacts, experience: float = 0.0) -> tuple[float, ...
 
 
 def chance_of_later_use(facts: ResultFacts, experience: float = 0.0) -> float:
-    """Return the chance that the result is used again, by the reuse model and what was experienced so far."""
+    """Return the chance that the result is used again, by the reuse model; `experience` as in `features_of`."""
     features = features_of(facts, experience)
     score = sum(weight * feature for weight, feature in zip(WEIGHTS, features, strict=True))
     return 1 / (1 + exp(-score))
@@ -91,19 +91,19 @@ def uses_between(chance: float, age: int, later: int) -> float:
 class Experience(
     Struct, frozen=True, kw_only=True, rename=stored_as("experience"), forbid_unknown_fields=True
 ):
-    """How many uses of older results were expected of the reuse model's own chances, and how many were observed: counts only."""
+    """How many uses of removed results the reuse model expected without any experience, and how many were observed."""
 
     expected: float = 0.0
     observed: float = 0.0
 
     before: float = 1.0
-    """How many times as many uses as expected earlier sessions had, when this one began."""
+    """Observed uses ÷ expected uses in earlier sessions, as known when this session began."""
 
     upto: int = 0
-    """The newest message when it was last counted."""
+    """The number of the newest message at the last count."""
 
     def plus(self, expected: float, observed: float, *, upto: int = 0) -> "Experience":
-        """Return the experience with more of it."""
+        """Return the experience with further uses added; `upto` is the newest message that they include."""
         return Experience(
             expected=self.expected + expected,
             observed=self.observed + observed,
@@ -113,7 +113,7 @@ class Experience(
 
     @property
     def factor(self) -> float:
-        """How many times as many uses there are as the model expects by itself."""
+        """By how much to multiply the uses that the reuse model expects; shrunk towards `before` while few are known."""
         return (_PRIOR_USES * self.before + self.observed) / (_PRIOR_USES + self.expected)
 
 
@@ -146,7 +146,7 @@ def facts_of(items: Sequence[Item]) -> list[ResultFacts | None]:
 def chances_of_use(items: Sequence[Item], experience: float = 0.0) -> list[float]:
     """Return for each item the chance that something in it is used again, by the reuse model.
 
-    What is no tool result is taken for one of an unknown tool, by its size and age alone.
+    Items that are not tool results count as results of an unknown tool, by size and age alone.
     """
     chances: list[float] = []
     after = sum(item.message.role == "assistant" for item in items)

@@ -152,7 +152,7 @@ def replace_span(
 def _index(
     replaced: Sequence[Item], beside: Sequence[Item], summary: str, saved: int, context: EditContext
 ) -> str:
-    """Return the open tasks and the index of the tool results among the replaced items, limited to a share of the tokens `saved`.
+    """Return what follows a summary: the open tasks, and the index of the replaced tool results, within a share of the tokens `saved`.
 
     The tokens of earlier indexes among them do not count as saved, and may be used again.
     """

@@ -42,13 +42,13 @@ def propose_everything(request: ProposalRequest, zones: Zones) -> Proposal | Non
 
 
 def propose_wider(request: ProposalRequest, zones: Zones) -> Proposal | None:
-    """Propose to summarise what lies between a head and tail that are smaller than usual, by a summary of the expected length."""
+    """Propose to summarise between a head and a tail that are smaller than usual; the summary has the length expected of a model's."""
     most = usual(request.items[zones.head : zones.tail], most=request.counted(request.limits.summary))
     return _propose(EVERYTHING, request, zones, most=most)
 
 
 def with_small_head(request: ProposalRequest, zones: Zones) -> Zones:
-    """Return the zones with a head that is no larger than it has to be, if it is a large one."""
+    """Return the zones; a large head shrinks to the smallest one allowed."""
     head = sum(item.tokens for item in request.items[: zones.head])
     return smallest_head(request.items, zones) if head > 2 * request.longest_result else zones
 

@@ -167,7 +167,7 @@ def _lasting(now: DecisionContext) -> PricedPlan | None:
 
 
 def _bought(now: DecisionContext, bought: PricedPlan, code: ReasonCode, **limit: int) -> Compact:
-    """Return the decision to carry out a whole plan, and to squeeze what is left should it fall short."""
+    """Return the decision to carry out a whole plan, and to squeeze the rest if the plan removes less than promised."""
     limits, expected = now.limits, now.prompt - bought.removes
     calls = max(1, (limits.most - expected) // max(1, limits.growth))
     return Compact(

@@ -25,7 +25,7 @@ _MORE = "\n\nNo room here for {names}"
 
 
 def is_pinned_path(path: str, patterns: Iterable[str]) -> bool:
-    """Return whether a path, its name or any end of it matches one of the patterns; one of several lines matches none."""
+    """Return whether a path, its name or any end of it matches one of the patterns; a path of several lines matches none."""
     if path.splitlines() != [path]:
         return False
     parts = path.replace("\\", "/").strip("/").split("/")
@@ -89,7 +89,7 @@ def file_block(
 
 
 def _entry(path: str, number: int, text: str) -> str:
-    """Return a file in its frame, whose rules are longer than any in the text, so that no text can end it."""
+    """Return a file in a frame whose rules are longer than any in its text, so that no text can end the frame."""
     longest = max(map(len, _RULES.findall(text)), default=4)
     return _ENTRY.format(rule="-" * (longest + 1), path=path, number=number, text=text)
 

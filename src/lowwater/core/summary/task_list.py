@@ -1,7 +1,7 @@
-"""The open tasks behind a summary: what is left of the list that the model keeps by a tool, where neither summary nor view says it.
+"""The open tasks of the model's own task list, repeated behind a summary that would otherwise leave them out of the view.
 
-A call that changes a task list names what is on it, so a model that lost the list has to guess or to ask. The tasks stand
-before the index of names, outside the summary, and the next summary takes over those that nothing has changed since.
+To change its list, a model has to name the tasks on it, so one that no longer sees the list has to guess or to ask. The tasks stand
+outside the summary, before the index of names; the next summary takes them over unless a call has changed the list since.
 """
 
 import re
@@ -25,7 +25,7 @@ _HANDLE = re.compile(r"\blw:(?=\s?\d)", re.IGNORECASE)
 
 
 def open_tasks(replaced: Sequence[Item], *, beside: Iterable[Item], summary: str) -> str:
-    """Return the open tasks of the list in these items, as lines under a heading; empty if the summary or `beside` has them."""
+    """Return the open tasks in `replaced` that `summary` does not mention, under a heading; empty if `beside` still has the list."""
     if any(_calls_for_tasks(item.message) for item in beside):
         return ""
     carried = [
@@ -42,19 +42,19 @@ def open_tasks(replaced: Sequence[Item], *, beside: Iterable[Item], summary: str
 
 
 def _line(task: str) -> str:
-    """Return a task in one line; a handle in it would be read as that of a result in the index."""
+    """Return a task on one line, without handles: in the index they would be read as those of results."""
     return _HANDLE.sub("lw ", flat(task))
 
 
 def _words_of(task: str) -> str:
-    """Return what a task says, without its number and state, as it would stand in a summary."""
+    """Return the words of a task without its number and state, as a summary would have them."""
     text = task.removesuffix(_DOING).casefold()
     number, _, rest = text.partition(" ")
     return rest if number.startswith("#") and rest else text
 
 
 def _tasks_in(text: str) -> list[str]:
-    """Return the tasks behind an earlier summary."""
+    """Return the tasks listed behind an earlier summary."""
     _, heading, rest = index_in(text).partition(HEADING + "\n")
     if not heading:
         return []
@@ -68,7 +68,7 @@ def _calls_for_tasks(message: Message) -> bool:
 
 
 def _only_tasks(item: Item) -> Message:
-    """Return the message as it came, with nothing but calls for tasks, or results."""
+    """Return the original message with nothing but its results and its calls of the task tool."""
     message = item.original if isinstance(item, Edited) else item.message
     parts = tuple(
         part

@@ -115,7 +115,7 @@ def candidate_plans(
 def plans_with_edits(
     edits: Sequence[Proposal], pricing: PricingContext, *, lost: Mapping[str, float]
 ) -> list[PricedPlan]:
-    """Return the plans that make all edits from some item on, one for each such item."""
+    """Return the plans that make all edits from some item on, one for each starting item."""
     pieces = _pieces(edits, pricing, lost=lost)
     return [_with_steps(cut, edits, pieces, pricing) for cut in _cuts(pieces, pricing)]
 
@@ -143,7 +143,7 @@ def _with_summaries(
 
 
 def _chances(pricing: PricingContext) -> list[float]:
-    """Return for each item the chance of a later use, by what the session has shown of such uses."""
+    """Return for each item the chance of a later use, corrected by the uses that this session has had."""
     return chances_of_use(pricing.items, log(pricing.experience.factor))
 
 
@@ -170,7 +170,7 @@ def _pieces(edits: Sequence[Proposal], pricing: PricingContext, *, lost: Mapping
 
 
 def _cuts(pieces: Sequence[_Piece], pricing: PricingContext) -> list[tuple[int, PricedPlan]]:
-    """Return the prices of making all edits from some item on, without their steps, and how many of `pieces` each takes."""
+    """Return the plans that make all edits from some item on, priced but without their steps, each with how many `pieces` it takes."""
     step, starts = max(1, sum(piece.removes for piece in pieces) // _MAX_CUTS), pricing.starts()
     sums, next_cut, cuts = _Sums(), step, list[tuple[int, PricedPlan]]()
     for at, piece in enumerate(pieces):

@@ -129,7 +129,7 @@ def commit(
 
 
 def _experience(state: State) -> Experience:
-    """Return the experience with what was used, since the last compaction, of what the view had removed by then."""
+    """Return the experience with the uses, since the last compaction, of what the view had removed by then."""
     from lowwater.core.mechanisms.experience import experienced  # noqa: PLC0415 - only compactions need it
 
     items, known = state.ledger.view.items, state.experience

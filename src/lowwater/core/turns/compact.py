@@ -136,9 +136,10 @@ def _with_ledger(
 
 
 def with_additions(state: State, texts: Sequence[str], setup: Setup, at: float) -> State:
-    """Return the state with the hooks' texts in its view, as the user's: at the end, or behind the last summary if an answer ends it.
+    """Return the state with the hooks' texts in its view, in the user's role.
 
-    They are part of the view and not of the history: the next summary covers them, and a rewind takes them back.
+    They go to the end, or behind the last summary if the view ends with an answer; if it has no summary, they are dropped. They
+    are part of the view and not of the history: the next summary covers them, and a rewind removes them.
     """
     items = list(state.ledger.view.items)
     place = len(items)

@@ -1,4 +1,4 @@
-"""A session's pause: what to do before its cached prefix expires, and what a call that kept it warm did."""
+"""The pauses of a session: planning what to do before its cached prefix expires, and recording calls that kept it warm."""
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,11 +26,11 @@ from lowwater.core.turns.state import Setup, State
 from lowwater.core.turns.turn import Recorded
 
 _COLD = 3.0
-"""Lifetimes after which nothing of a prefix is cached any more."""
+"""How many lifetimes after its last use a prefix is surely gone from the cache."""
 
 
-class CachedPrefix(Struct, frozen=True, kw_only=True):
-    """The end of the last request, as the provider has it."""
+class WarmPrefix(Struct, frozen=True, kw_only=True):
+    """The prefix that the last request left in the provider's cache."""
 
     tokens: int
     used: float
@@ -40,25 +40,25 @@ class CachedPrefix(Struct, frozen=True, kw_only=True):
 
     @property
     def due(self) -> float:
-        """When something has to be done for it."""
+        """When to act, shortly before it expires."""
         return self.used + IdleCosts(lifetime=self.lifetime, ping=0, lost=0).period
 
     @property
     def expires(self) -> float:
-        """When it is gone."""
+        """When it expires."""
         return self.used + self.lifetime
 
 
 class PausePlan(Struct, frozen=True, kw_only=True):
     """What to do in the pause that began with the last call; amounts in nano-dollars."""
 
-    cached: CachedPrefix
+    cached: WarmPrefix
     costs: IdleCosts
     plan: IdlePlan
 
 
-def cached_prefix(state: State) -> CachedPrefix | None:
-    """Return what the last request left in the cache; None if its provider publishes no lifetime, or reads do not renew it."""
+def warm_prefix(state: State) -> WarmPrefix | None:
+    """Return what the last request left in the cache; None if no lifetime is published, reads do not renew it, or it was missed."""
     newest = _newest(state.belief)
     rules = state.model.cache
     if newest is None or state.called_at is None or rules.refreshed_by_hit is False:
@@ -66,17 +66,17 @@ def cached_prefix(state: State) -> CachedPrefix | None:
     lifetime = rules.ttl_long if newest.long and rules.ttl_long is not None else rules.ttl
     if lifetime is None or state.belief.misses:
         return None
-    return CachedPrefix(tokens=newest.tokens, used=newest.used, lifetime=lifetime, long=newest.long)
+    return WarmPrefix(tokens=newest.tokens, used=newest.used, lifetime=lifetime, long=newest.long)
 
 
 def pause_plan(
     state: State, setup: Setup, *, mode: IdleMode = "auto", lasts: float = LASTS
 ) -> PausePlan | None:
-    """Return what to do about the cached prefix before it expires; None if nothing is known of it, or no price.
+    """Return what to do about the cached prefix before it expires; None if nothing is known of the prefix or of the prices.
 
-    The mechanisms are asked, because what a compaction would remove at the return anyway is not lost with the prefix.
+    The mechanisms are asked, because what would be compacted on the user's return anyway is no loss if the prefix expires.
     """
-    cached, prices = cached_prefix(state), state.model.prices_at(state.prompt)
+    cached, prices = warm_prefix(state), state.model.prices_at(state.prompt)
     if cached is None or prices is None or mode == "off":
         return None
     write = write_price(prices, "long" if cached.long else "short")
@@ -112,15 +112,15 @@ def _runs_tools(state: State) -> bool:
 
 
 def _plans(state: State, setup: Setup, at: float) -> tuple[PricedPlan, ...]:
-    """Return what could be bought at a time, with its prices."""
+    """Return the plans that could be bought at this time, priced."""
     candidates = with_proposals(decision_context(state, setup, at)).now.candidates
     return candidates.plans if candidates else ()
 
 
 def record_kept_warm(state: State, response: Response, at: float) -> Recorded:
-    """Bill a call that kept the prefix warm, and renew what is believed of it; the conversation stays as it is.
+    """Bill a call that kept the prefix warm, and renew the belief about the prefix; the conversation stays as it is.
 
-    If it read nothing, the prefix was gone and has been written again.
+    If the call read nothing from the cache, the prefix had expired and was written again: either way it is cached now.
     """
     response = believed(replace(state, call=None), response)
     record = replace(side_call_record(state, response, at), decision=KEPT_WARM)
@@ -139,7 +139,7 @@ def _newest(belief: Belief) -> Boundary | None:
 
 
 def _renewed(belief: Belief, rules: CacheRules, at: float) -> Belief:
-    """Return the belief with everything that the last call used as if it had been used at `at`."""
+    """Return the belief in which everything that the last call used was used again at `at`."""
     newest = _newest(belief)
     if newest is None or rules.refreshed_by_hit is False:
         return belief

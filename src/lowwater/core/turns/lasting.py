@@ -1,8 +1,8 @@
-"""What is bought where a size forces a compaction: the plan that costs least per call until the next one is forced.
+"""Which plan to buy where a size limit (wall, ceiling, byte limit) forces a compaction: the one that costs least per call until the next.
 
-The mildest plan that fits is soon followed by another, and each writes most of the view again. How many calls a plan serves
-follows from what it leaves and from how fast prompts grow; its cost over them is its price, with summary, disturbance and
-expected rework, and reading what it leaves. docs/economics.md ("Where a size forces it") has the arithmetic.
+The mildest plan that fits soon has to be followed by another, and each of them writes most of the view again. How many calls a
+plan lasts follows from what it leaves and how fast prompts grow; what it costs over these calls is its price (with summary,
+disturbance and expected rework) and reading what it leaves. docs/economics.md ("Where a size forces it") has the arithmetic.
 """
 
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ from lowwater.core.turns.decision_context import DecisionInputs
 from lowwater.core.turns.pricing import PricingContext
 
 _TAILS = (0.5, 0.25, 0.0)
-"""How much of the usual tail may stay, beside all of it: a small window may be filled by the newest messages alone."""
+"""Shares of the usual tail to try keeping, besides all of it: the newest messages alone may fill a small window."""
 
 
 def lasting_plan(inputs: DecisionInputs) -> PricedPlan | None:
-    """Return the plan that costs least per call until the next is forced; None if none leaves room for several turns."""
+    """Return the plan that costs least per call until the next is forced; None if no plan leaves room for several turns."""
     pricing, limits = inputs.pricing, inputs.now.limits
     assert pricing is not None
     if not pricing.calls:
@@ -38,9 +38,9 @@ def lasting_plan(inputs: DecisionInputs) -> PricedPlan | None:
 
 
 def cost_per_call(plan: PricedPlan, pricing: PricingContext, *, most: int, growth: int) -> float:
-    """Return what a call costs with a plan, in nano-dollars, on average over those until `most` is reached again.
+    """Return the average cost of a call with this plan, in nano-dollars, until the prompt reaches `most` again.
 
-    A session is as likely as not to last for as many calls as it has had, so a plan is not credited with more than that.
+    A session is assumed as likely as not to last for as many more calls as it has had, so a plan is credited with no more.
     """
     after = max(0, pricing.prompt - plan.removes)
     calls = max(1, min((most - after) // growth, pricing.calls))
@@ -62,7 +62,7 @@ def _plans(request: ProposalRequest, pricing: PricingContext) -> Iterator[Priced
 
 
 def _with_smaller_tails(request: ProposalRequest, usual: Zones) -> Iterator[Zones]:
-    """Yield zones with a smaller tail each; the newest exchange stays in all of them. A large head shrinks, too."""
+    """Yield zones with ever smaller tails, which all keep the newest exchange; a large head is made smaller, too."""
     items = request.items
     newest, tail = newest_group(items, usual), usual.tail
     whole = left = sum(item.tokens for item in items[usual.tail : newest])

@@ -332,7 +332,7 @@ def with_block(state: State, items: Sequence[Item], setup: Setup, *, first: int)
 
 
 def _in_turn(items: Sequence[Item], at: int) -> Item:
-    """Return an item, a summary as a part of the user's turn if a block no longer stands between it and an answer or another summary."""
+    """Return the item at `at`; a summary in the assistant's role gets the user's if it would stand beside another assistant message."""
     item = items[at]
     if not isinstance(item, Summary) or is_own_block(item) or item.message.role != "assistant":
         return item

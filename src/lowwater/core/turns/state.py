@@ -357,7 +357,7 @@ class State(Struct, frozen=True, kw_only=True, dict=True):
     learned_windows: tuple[tuple[str, int], ...] = ()
     """Context lengths learned from providers' errors in this session, by provider, URL and model."""
     budget: int = 0
-    """The most tokens that a request of this session may have, whatever its model's window; 0 if only that counts."""
+    """The most tokens that a request of this session may have, below its model's window; 0 if there is no such limit."""
     doubted_prompt: int = 0
     """The size of the last prompt as its provider reported it, if that was not believed; 0 if it was."""
     sent_tokens: int = 0
@@ -407,7 +407,7 @@ class State(Struct, frozen=True, kw_only=True, dict=True):
     called_at: float | None = None
     """When the last call that was answered was sent."""
     gaps: tuple[float, ...] = ()
-    """Seconds between calls, the newest last."""
+    """Seconds from one call to the next, newest last; how long the session's pauses are."""
     parameters: bytes = b""
     """Other parameters of the request that the provider's cache depends on."""
     offers_recall: bool = False
@@ -433,7 +433,7 @@ class State(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def window(self) -> int:
-        """The model's context length, or the session's budget if that is smaller: what shares of the window are taken of."""
+        """The model's context length, or the session's budget if that is smaller; shares of the window are shares of this."""
         return min(self.model.context_length, self.budget or self.model.context_length)
 
     @cached_property

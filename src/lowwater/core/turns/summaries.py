@@ -44,10 +44,10 @@ _REQUEST_TOKENS = 80
 """The room that quoting the open request takes."""
 _NAMED_TOKENS = 600
 _NAMED_SHARE = 1 / 30
-"""The room for paths and identifiers that a model's summary left out: so many tokens, and so much of what it replaces.
+"""The room for listing paths and identifiers that a model's summary left out: in tokens, and as a share of what it replaces.
 
-Recorded summaries by models keep half of the names that were said before and used later, with them 91 % (`python -m
-bench.judged_summaries`).
+Of the names that were said before and used later, summaries that models wrote keep half, and 91 % with this list
+(`python -m bench.judged_summaries`).
 """
 _FORBIDDEN_SHARE = 0.25
 """The share of the replaced tokens that may be spent on restoring the user's prohibitions."""
@@ -159,7 +159,7 @@ def obtain(need: Need, ladder: Ladder, *, at: float) -> Generator[Summarize, Sum
 
 
 def _usable(ranked: Sequence[Judged], need: Need, ladder: Ladder) -> Judged | None:
-    """Return the first of these summaries that may be used, with the names that it left out; repaired if it has to be."""
+    """Return the first of these summaries that may be used, repaired if necessary, followed by the names that it left out."""
     for judged in ranked:
         if judged.verdict.accepted:
             return _with_names(judged, need)
@@ -171,7 +171,7 @@ def _usable(ranked: Sequence[Judged], need: Need, ladder: Ladder) -> Judged | No
 
 
 def _with_names(judged: Judged, need: Need) -> Judged:
-    """Return a model's summary with the paths and identifiers listed that it left out, as far as there is room."""
+    """Return a model's summary with a list of the paths and identifiers that it left out, as far as there is room."""
     if judged.written.by == EXTRACTIVE:
         return judged
     text, kept = judged.written.text, KeptReferences(judged.written.text)

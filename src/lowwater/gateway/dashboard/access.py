@@ -1,8 +1,8 @@
 """Who may see what in the dashboard: a token opens the figures, the key of a tenant its contents.
 
 The token is in the part of the URL behind `#`, which browsers send to nobody. The page posts it once and gets two things: a cookie, which
-scripts cannot read, and a key that it keeps in its own storage and sends as a header. Browsers send a host's cookies to programs at its
-other ports too, and such a program could use one; what a page has stored, nothing at another port can read.
+scripts cannot read, and a key, which it stores and sends in a header. The cookie alone opens nothing, because browsers also send it to
+programs at other ports of the same host; what a page has stored, no page from another port can read.
 """
 
 import hmac
@@ -20,15 +20,15 @@ from lowwater.gateway.tenants import ACCESS, is_admitted, tenant_of
 
 COOKIE = "lowwater_dashboard"
 HEADER = "x-lowwater-dashboard"
-"""The header in which the page sends its key; a form of another site cannot."""
+"""The header in which the page sends its key; a form on another site cannot set it."""
 _SECONDS = 12 * 3600.0
 """How long a cookie holds."""
 _MOST_GRANTS = 200
 """Cookies that hold at once; the oldest goes first."""
 _MOST_GUESSES, _GUESS_SECONDS = 10, 60.0
-"""So many keys of whatever tenant are looked at in so many seconds, for all who have a cookie together."""
+"""How many tenants' keys may be tried in how many seconds, by all holders of cookies together."""
 SHORTEST_TOKEN = 16
-"""Characters of a token. It is long enough not to be guessed, so that wrong ones need not keep anybody out."""
+"""The fewest characters of a token: too many to be guessed, so wrong tokens need not lock anybody out."""
 
 
 class Grant(Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class Grant(Struct, frozen=True, kw_only=True):
 
     until: float
     page_key: str = ""
-    """What the page has to send beside the cookie."""
+    """What the page has to send along with the cookie."""
     is_owner: bool
     """Whether all contents may be seen."""
     tenants: frozenset[str] = frozenset()
@@ -84,7 +84,7 @@ class DashboardAccess:
         return found
 
     def opened(self, cookie: str, page_key: str) -> Grant | None:
-        """Return what a cookie opens for the page that has the key which came with it; None for anybody else."""
+        """Return what a cookie opens together with the key that was issued with it; None if either is wrong."""
         found = self.grant_of(cookie)
         return found if found is not None and _are_equal(page_key, found.page_key) else None
 

@@ -310,7 +310,7 @@ class Dashboard:
     # A stream of what changes
 
     async def _events(self, request: Request) -> Response:
-        # Browsers send no header of ours for a stream; it says only that something has changed.
+        # An EventSource cannot send the header; the stream says only that something has changed.
         if self._access.grant_of(request.cookies.get(COOKIE, "")) is None:
             raise _Denied(401, _LOCKED)
         if self._streams >= _MOST_STREAMS:

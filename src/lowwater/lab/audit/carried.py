@@ -16,7 +16,7 @@ from lowwater.logs.recording import Recording
 PREAMBLE, USER, ANSWERS, SUMMARIES = "(system prompt, tool definitions)", "(user)", "(answers)", "(summaries)"
 """What is carried besides the results of tools."""
 DEFINITION = "definition of "
-"""What the names of tools' definitions begin with, where a log has them."""
+"""The prefix of the names under which tools' definitions are listed, if a log has them."""
 _UNKNOWN_TOOL = "(unknown tool)"
 
 
@@ -58,7 +58,7 @@ def carried_by(recording: Recording, calls: Sequence[AuditedCall], ratio: float)
 
 
 def _definitions(recording: Recording, calls: Sequence[AuditedCall], ratio: float) -> dict[str, float]:
-    """Return the share of each tool's definition in what no message accounts for; empty if definitions were not recorded."""
+    """Return each tool definition's share of what no message accounts for; empty if definitions were not recorded."""
     found = preamble_of(recording.tools, (), system=0, count=lambda raw: round(len(raw) * ratio))
     first = next((call for call in calls if call.usage is not None), None)
     if not found.tools or first is None or first.usage is None:

@@ -319,7 +319,7 @@ def damage_says(line: DamageLine) -> str:
 
 
 def _beyond(more: Interval, what: str) -> str:
-    """Return in words how many more calls there are than elsewhere."""
+    """Say how many more or fewer calls there are than at comparable places."""
     if more.low <= 0 <= more.high:
         return f"{what} differ by {more.low:+.1f} to {more.high:+.1f}, which may be chance"
     if more.low > 0:

@@ -184,7 +184,7 @@ class Foreseen(Struct, frozen=True, kw_only=True):
 
 
 class CallColumns(Struct, frozen=True, kw_only=True):
-    """The calls of a session, one list per figure; copies are left out."""
+    """The calls of a session as columns, one per figure; calls copied from another session are left out."""
 
     number: tuple[int, ...]
     """Their places in the session, from 1."""
@@ -197,29 +197,29 @@ class CallColumns(Struct, frozen=True, kw_only=True):
     cause: tuple[Cause | None, ...]
     """Why the call read less from the cache than it could have."""
     missed: tuple[int, ...]
-    """The tokens of that miss."""
+    """How many tokens less."""
     missed_cost: tuple[int | None, ...]
 
 
 class PauseCosts(Struct, frozen=True, kw_only=True):
-    """Pauses longer than the cache lives, and nano-dollars beyond those of calls that find their prefix warm."""
+    """The pauses that outlast the cache, and what they cost, in nano-dollars beyond calls that find their prefix warm."""
 
     pauses: int = 0
-    """Gaps that are longer than the provider's default lifetime."""
+    """How many gaps are longer than the provider's default lifetime."""
     calls: int = 0
-    """All calls that were looked at."""
+    """How many calls were examined."""
     let_go: int = 0
     """With the default lifetime and nothing done."""
     kept_warm: int = 0
-    """With minimal calls while the rule expects them to pay."""
+    """With minimal calls for as long as the rule expects them to pay."""
     pings: int = 0
     """How many minimal calls that takes."""
     compacted: int = 0
-    """With a summary, which the session's model writes from its warm prefix before every expiry; rework is not counted."""
+    """With a summary before every expiry, written by the session's model from its warm prefix; rework is not counted."""
     by_rule: int = 0
     """With whichever of these the rule expects to cost least."""
     longer: int | None = 0
-    """With the long lifetime all the time; None if a provider does not sell one."""
+    """With the long lifetime all the time; None if a provider does not offer one."""
 
 
 class AuditedSession(Struct, frozen=True, kw_only=True):
@@ -243,7 +243,7 @@ class AuditedSession(Struct, frozen=True, kw_only=True):
     stretches: tuple[Stretch, ...] = ()
     carried: tuple[Carried, ...] = ()
     calls: CallColumns | None = None
-    """None where the report leaves days of it out."""
+    """None if the report leaves out some of its days."""
     foreseen: Foreseen | None = None
     pauses: PauseCosts | None = None
     """None without times, prices or a published cache lifetime."""

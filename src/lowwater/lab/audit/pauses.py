@@ -1,4 +1,4 @@
-"""What the pauses of a recorded session cost, and what each choice before the cache expired would have cost."""
+"""What the pauses of a recorded session cost, and what acting before the cache expired would have cost."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -12,7 +12,7 @@ from lowwater.lab.audit.calls import AuditedCall
 from lowwater.lab.audit.findings import PauseCosts
 
 _TAIL, _SUMMARY = 20_000, 3_000
-"""Tokens that a compaction before the expiry is assumed to leave besides the first prompt, and those of its summary."""
+"""Assumed sizes for a compaction before the expiry: the tail that it leaves besides the first prompt, and its summary, in tokens."""
 _GAPS = 50
 
 
@@ -27,7 +27,7 @@ def pauses_of(calls: Sequence[AuditedCall]) -> PauseCosts | None:
         found = _with_premium(found, call)
         if before.model.name != call.model.name:
             continue
-        # A prefix is used when it is asked for; of some calls only the time of the answer is recorded.
+        # A prefix is used when the request arrives; for some calls only the time of the answer is recorded.
         gap = max(0.0, (call.at or 0.0) - (before.at or 0.0))
         costs = _costs(before, call, first)
         found = _plus(found, _pause(costs, gap, gaps[-_GAPS:], call))
@@ -93,7 +93,7 @@ def _lost_with_long(costs: IdleCosts, gap: float, call: AuditedCall) -> int | No
 
 
 def _with_premium(found: PauseCosts, call: AuditedCall) -> PauseCosts:
-    """Add what a call's own writes cost more with the long lifetime; those after a pause are counted with it."""
+    """Add how much more a call's own writes cost with the long lifetime; what is written again after a pause is counted there."""
     prices, usage = _prices(call), call.usage
     assert usage is not None
     if prices.cache_write_long is None or found.longer is None:
@@ -117,7 +117,7 @@ def _plus(one: PauseCosts, other: PauseCosts) -> PauseCosts:
 
 
 def total_pauses(each: Sequence[PauseCosts | None]) -> PauseCosts:
-    """Return the sum over sessions, without those of which it is not known."""
+    """Return the sum over the sessions whose pauses are known."""
     found = PauseCosts()
     for one in each:
         if one is not None:

@@ -39,7 +39,7 @@ MOST_SESSIONS = 2_000
 MOST_NATIVES = 1_000
 MOST_TIMELINES = 100
 MOST_POINTS = 1_500
-"""Calls drawn of a session; of longer ones, evenly spaced calls, all misses' and those around compactions."""
+"""The most calls that are drawn of a session; of longer ones, evenly spaced calls, and those at misses and compactions."""
 NO_PROJECT = "no folder recorded"
 NO_MODEL = "not recorded"
 
@@ -224,7 +224,7 @@ class AuditData(Struct, frozen=True, kw_only=True):
     projects: list[ProjectRow]
     sessions: list[AuditSessionRow]
     timelines: list[AuditTimeline]
-    """Of the dearest sessions."""
+    """Only of the most expensive sessions."""
     natives: list[NativeRow]
     damage: list[DamageRow]
     repeated: list[RepeatedSubject]
@@ -322,7 +322,7 @@ def _session(session: AuditedSession) -> AuditSessionRow:
 
 
 def _project(folder: str) -> str:
-    """Return the last two parts of a folder, whichever system it is from."""
+    """Return the last two parts of a folder's path, whichever operating system it is from."""
     return "/".join(re.split(r"[\\/]", folder.rstrip("\\/"))[-2:]) or NO_PROJECT
 
 
@@ -532,10 +532,10 @@ def _texts(report: AuditReport, data: AuditData) -> dict[str, str]:
             else ""
         ),
         "timeline_says": (
-            "What each call sent: read from the cache, written to it, or neither; with the client's own compactions, and below every miss with its "
-            f"cause.{_part(len(report.sessions), MOST_TIMELINES, 'session')}"
+            "How much of each call's prompt was read from the cache, written to it, or neither, with the client's own compactions; the table below "
+            f"lists every miss with its cause.{_part(len(report.sessions), MOST_TIMELINES, 'session')}"
         ),
-        "sessions_says": f"A project's name shows only its sessions, a session's name its calls. Sub-agents and forks are sessions of their own.{_part(len(report.sessions), MOST_SESSIONS, 'session')}",
+        "sessions_says": f"Click a project to see only its sessions, or a session to see its calls. Sub-agents and forks are sessions of their own.{_part(len(report.sessions), MOST_SESSIONS, 'session')}",
         "natives_says": _natives_says(report),
         "damage_says": " ".join(damage_says(line) for line in report.damage if not line.version),
         "damage_means": DAMAGE_MEANS if report.damage else "",
