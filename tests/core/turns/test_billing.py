@@ -66,6 +66,22 @@ def test_what_was_removed_would_have_been_lost_with_the_cache(used: Usage, more:
     assert record.untouched == record.cost + more
 
 
+def test_a_cache_that_is_lost_right_behind_a_compaction_may_be_lost_because_of_it() -> None:
+    """So what was removed counts as read: the bill must not claim what the compaction itself has cost."""
+    state = calling(0.0)
+    assert state.call is not None
+    call = replace(
+        state.call,
+        removed=40_000,
+        removed_before=40_000,
+        removed_behind=5_000,
+        is_settled=False,
+    )
+    record = turn_record(replace(state, call=call), response(Usage(cache_read=5_000, cache_write=3_400)), 0.0)
+    assert record.cost is not None
+    assert record.untouched == record.cost + UNTOUCHED_WARM
+
+
 @pytest.mark.parametrize("used", [Usage(cache_read=5_000, cache_write=3_400), Usage(cache_write=8_400)])
 def test_behind_a_compaction_that_was_paid_for_what_was_removed_earlier_would_have_been_read(
     used: Usage,

@@ -55,10 +55,11 @@ def _cost_uncompacted(call: PendingCall, used: Usage | None, cost: int | None) -
     """
     if used is None:
         return None
-    # What was removed earlier would have been read from the cache if that reached so far; right after a compaction it cannot
-    # have, and would have been read all the same if the compaction cost a rewrite.
+    # What was removed earlier would have been read from the cache if that reached so far. Right after a compaction it may not
+    # because of that, and what was removed would have been read all the same if the compaction cost a rewrite.
     surcharge = call.compaction_surcharge or 0
-    is_read = used.cache_read > (0 if surcharge else call.removed_behind) or surcharge > 0
+    reaches = used.cache_read > (call.removed_behind if call.is_settled and not surcharge else 0)
+    is_read = reaches or surcharge > 0
     extra = _cost_of_carrying(used, call.removed_before, call.model, call.at, is_read=is_read)
     if extra is None or cost is None or call.compaction_surcharge is None:
         return None
