@@ -192,6 +192,33 @@ def test_what_is_truncated_on_arrival_would_have_been_written_to_the_cache(
     assert shadow.estimated == pytest.approx(shadow.paid, rel=0.02)
 
 
+def test_recall_tools_would_stand_at_the_front_and_be_read_with_it(start: Starting) -> None:
+    """So what a call writes to the cache behind them is what the client's own call writes."""
+    through = start(calls_a_tool, shadow=True, recall=True, summaries="never")
+    system = [{"type": "text", "text": "You work. " * 3_000, "cache_control": MARK}]
+    messages: list[Any] = [{"role": "user", "content": "Find the defect."}]
+    reported: list[Any] = []
+    tool = {"name": "read", "input_schema": {"type": "object"}}
+    body = {"model": MODEL, "max_tokens": 900, "system": system, "tools": [tool], "messages": messages}
+    for turn in range(8):
+        answer = through.post(body).json()
+        reported.append(answer["usage"])
+        messages.append({"role": "assistant", "content": answer["content"]})
+        text = "".join(LINE.format(turn, number) for number in range(90))
+        result = {"type": "tool_result", "tool_use_id": answer["content"][0]["id"], "content": text}
+        if turn:
+            del messages[-2]["content"][0]["cache_control"]
+        messages.append({"role": "user", "content": [{**result, "cache_control": MARK}]})
+    (account,) = through.store.accounts()
+    would = [record.usage for record in account.records if record.usage is not None]
+    assert len(would) == len(reported)
+    more = would[0].prompt - reported[0]["cache_creation_input_tokens"] - reported[0]["input_tokens"]
+    assert more > 50
+    for used, own in list(zip(would, reported, strict=True))[1:]:
+        assert used.cache_write == own["cache_creation_input_tokens"]
+        assert used.cache_read - own["cache_read_input_tokens"] == pytest.approx(more, abs=9)
+
+
 def test_summaries_count_as_they_would_be_bought_and_no_model_is_asked(start: Starting) -> None:
     through = start(talks, settings=CEILING, **SHADOW)
     talking(through, 30)

@@ -53,6 +53,20 @@ def test_a_written_prefix_is_warm_at_the_next_call_whatever_was_lost(reported: U
     assert expected_usage(belief, THIRD, CLAUDE, 2) == Usage(cache_read=8_400, cache_write=60)
 
 
+@pytest.mark.parametrize("off", [-1, 0, 1])
+@pytest.mark.parametrize("lost", [False, True], ids=["all that was believed", "less than was believed"])
+def test_a_read_that_ends_within_rounding_of_a_boundary_ended_there(off: int, lost: bool):
+    """Sizes are rounded, so that a provider may count a token more or less up to the end of a block."""
+    longer = layout_of([5_000, 3_000, 400], marks={0: "short", 1: "short", 2: "short"})
+    before = after_call(WARM, longer, CLAUDE, 1).belief if lost else WARM
+    assert before.boundaries[-1].tokens == (8_400 if lost else 8_000)
+    call = layout_of([5_000, 3_000, 400, 60], marks={0: "short", 3: "short"})
+    reported = Usage(cache_read=8_000 + off, cache_write=460 - off)
+    belief = after_call(before, call, CLAUDE, 2, reported=reported).belief
+    edited = layout_of([5_000, 3_000, 9], names=["0", "1", "edited"], marks={0: "short", 2: "short"})
+    assert expected_usage(belief, edited, CLAUDE, 3).cache_read == 8_000
+
+
 def test_a_read_of_nothing_means_that_everything_older_is_gone():
     unmarked_start = layout_of([5_000, 3_000, 400], marks={2: "short"})
     gone = after_call(WARM, unmarked_start, CLAUDE, 1, reported=Usage(cache_write=8_400)).belief

@@ -12,7 +12,7 @@ from lowwater.core.models.model import Cliff, Period, Prices
 from lowwater.core.models.registry import Registry
 from lowwater.core.summary.request import Written
 from lowwater.core.turns.cache import finish_call
-from lowwater.core.turns.costs import cost_of_answer, cost_of_written
+from lowwater.core.turns.costs import cost_of_answer, cost_of_written, turn_record
 from lowwater.core.turns.reported_usage import learn
 from lowwater.core.turns.state import PendingCall, Route, State, Totals
 from lowwater.session.factories import calibration_for
@@ -41,6 +41,63 @@ def response(usage: Usage | None = OWN, **fields: object) -> Response:
     return replace(
         Response(message=Message(role="assistant", parts=()), usage=usage, prompt=prompt), **fields
     )
+
+
+UNTOUCHED_WARM, UNTOUCHED_COLD = 40_000 * 100, 40_000 * 1_250
+"""What 40,000 tokens cost in nano-dollars, read from the cache or written to it."""
+
+
+@pytest.mark.parametrize(
+    ("used", "more"),
+    [
+        (Usage(cache_read=8_000, cache_write=400), UNTOUCHED_WARM),
+        (Usage(cache_read=5_000, cache_write=3_400), UNTOUCHED_COLD),
+        (Usage(cache_write=8_400), UNTOUCHED_COLD),
+    ],
+    ids=["read beyond it", "the cache is lost behind the tools", "all of the cache is lost"],
+)
+def test_what_was_removed_would_have_been_lost_with_the_cache(used: Usage, more: int) -> None:
+    """Behind a long pause some providers still read the tools and the system prompt, and nothing of the messages."""
+    state = calling(0.0)
+    assert state.call is not None
+    call = replace(state.call, removed=40_000, removed_before=40_000, removed_behind=5_000)
+    record = turn_record(replace(state, call=call), response(used), 0.0)
+    assert record.cost is not None
+    assert record.untouched == record.cost + more
+
+
+def test_a_cache_that_is_lost_right_behind_a_compaction_may_be_lost_because_of_it() -> None:
+    """So what was removed counts as read: the bill must not claim what the compaction itself has cost."""
+    state = calling(0.0)
+    assert state.call is not None
+    call = replace(
+        state.call,
+        removed=40_000,
+        removed_before=40_000,
+        removed_behind=5_000,
+        is_settled=False,
+    )
+    record = turn_record(replace(state, call=call), response(Usage(cache_read=5_000, cache_write=3_400)), 0.0)
+    assert record.cost is not None
+    assert record.untouched == record.cost + UNTOUCHED_WARM
+
+
+@pytest.mark.parametrize("used", [Usage(cache_read=5_000, cache_write=3_400), Usage(cache_write=8_400)])
+def test_behind_a_compaction_that_was_paid_for_what_was_removed_earlier_would_have_been_read(
+    used: Usage,
+) -> None:
+    state = calling(0.0)
+    assert state.call is not None
+    call = replace(
+        state.call,
+        removed=40_000,
+        removed_before=40_000,
+        removed_behind=5_000,
+        compaction_surcharge=1,
+    )
+    record = turn_record(replace(state, call=call), response(used), 0.0)
+    assert record.cost is not None
+    assert record.untouched == record.cost - 1 + UNTOUCHED_WARM
 
 
 def calling(at: float, layout: Layout = LAYOUT, state: State = STATE) -> State:

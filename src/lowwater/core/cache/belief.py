@@ -39,6 +39,9 @@ HALF_LIFE_ON_DISK = 86_400.0
 _LEAST_CHANCE = 0.01
 """A boundary with a smaller chance counts as gone."""
 
+_ROUNDING = 2
+"""Tokens by which a boundary may deviate because sizes are rounded: a read that ends so close to it ended there."""
+
 MAX_BOUNDARIES = 256
 """The most boundaries that a belief keeps."""
 
@@ -316,7 +319,7 @@ def after_call(
     read = hit = warm.hit()
     held, misses = _alive(belief, model.cache, at), belief.misses
     if reported is not None:
-        read = _tokens_read(reported, layout, hit)
+        read = _tokens_read(reported, layout, warm, hit)
         misses = 0 if read > 0 else misses + (hit > 0)
         held = _without_unread(held, layout, read, hit)
     if miss_reason in _PREFIX_CHANGED:
@@ -331,15 +334,18 @@ def after_call(
     return AfterCall(belief=now, error=_belief_error(expected, reported))
 
 
-def _tokens_read(reported: Usage, layout: Layout, hit: int) -> int:
+def _tokens_read(reported: Usage, layout: Layout, warm: Warmth, hit: int) -> int:
     """Return the tokens read, converted to the layout's count, which may differ from the provider's.
 
-    A deviation from `hit` that the difference of the two counts explains is ignored.
+    A deviation from `hit`, or from another boundary, that rounding or the difference of the two counts explains is ignored.
     """
-    if reported.prompt in (0, layout.total):
+    if not reported.prompt:
         return reported.cache_read
     read = round(reported.cache_read * layout.total / reported.prompt)
-    return hit if read > 0 and abs(read - hit) <= abs(reported.prompt - layout.total) else read
+    likely = [hit] if warm.step else [hit, *warm.positions]
+    nearest = min(likely, key=lambda position: abs(read - position))
+    most = max(_ROUNDING, abs(reported.prompt - layout.total))
+    return nearest if read > 0 and abs(read - nearest) <= most else read
 
 
 def _alive(belief: Belief, rules: CacheRules, at: float) -> dict[bytes, Boundary]:

@@ -58,10 +58,26 @@ def begin_call(state: State, setup: Setup, at: float) -> State:
         removed=removed,
         removed_before=min(state.removed_tokens, removed),
         compaction_surcharge=state.compaction_surcharge,
+        removed_behind=_unchanged(state, current) if removed else 0,
+        is_settled=_is_settled(state),
         decision=state.decision.because.code if state.decision else "",
         thinking_off=state.thinking_off,
     )
     return replace(state, prompt_layout=current, call=call)
+
+
+def _unchanged(state: State, current: PromptLayout) -> int:
+    """Return the token position up to which compactions have changed nothing."""
+    starts, first = current.starts(), state.totals.earliest_changed
+    return starts[min(first or 0, len(starts) - 1)]
+
+
+def _is_settled(state: State) -> bool:
+    """Return whether two calls were answered since the last compaction."""
+    compaction, called_at, gaps = state.last_compaction, state.called_at, state.gaps
+    if compaction is None:
+        return True
+    return called_at is not None and bool(gaps) and compaction.at <= called_at - gaps[-1]
 
 
 def finish_call(state: State, response: Response) -> State:

@@ -53,10 +53,15 @@ def _cost_uncompacted(call: PendingCall, used: Usage | None, cost: int | None) -
 
     That is its cost without the surcharge of compactions just before it, but with all removed tokens in its prompt.
     """
-    # Right after a compaction that cost a rewrite, what was removed earlier would still have been read from the cache.
-    is_rewritten = bool(call.compaction_surcharge and call.compaction_surcharge > 0)
-    extra = _cost_of_carrying(used, call.removed_before, call.model, call.at, read=is_rewritten)
-    if used is None or extra is None or cost is None or call.compaction_surcharge is None:
+    if used is None:
+        return None
+    # What was removed earlier would have been read from the cache if that reached so far. Right after a compaction it may not
+    # because of that, and what was removed would have been read all the same if the compaction cost a rewrite.
+    surcharge = call.compaction_surcharge or 0
+    reaches = used.cache_read > (call.removed_behind if call.is_settled and not surcharge else 0)
+    is_read = reaches or surcharge > 0
+    extra = _cost_of_carrying(used, call.removed_before, call.model, call.at, is_read=is_read)
+    if extra is None or cost is None or call.compaction_surcharge is None:
         return None
     # The surcharge is a forecast and the cost is a bill, so their difference may be too small. It is at least the price of the
     # longer prompt with all of it read from the cache.
@@ -66,19 +71,18 @@ def _cost_uncompacted(call: PendingCall, used: Usage | None, cost: int | None) -
 
 
 def _cost_of_carrying(
-    used: Usage | None, removed: int, model: Model, at: float, *, read: bool = False
+    used: Usage | None, removed: int, model: Model, at: float, *, is_read: bool | None = None
 ) -> int | None:
-    """Return how much more a call would have cost with `removed` more tokens in its prompt; with `read`, from the cache."""
+    """Return how much more a call would have cost with `removed` more tokens in its prompt."""
     if used is None:
         return None
-    more = replace(used, cache_read=used.cache_read + removed) if read else _with_more(used, removed)
-    actual, larger = cost_of(used, model, at), cost_of(more, model, at)
+    actual, larger = cost_of(used, model, at), cost_of(with_more(used, removed, is_read=is_read), model, at)
     return None if actual is None or larger is None else larger - actual
 
 
-def _with_more(used: Usage, tokens: int) -> Usage:
-    """Return the usage of a prompt with `tokens` more, billed like its prefix."""
-    if used.cache_read:
+def with_more(used: Usage, tokens: int, *, is_read: bool | None = None) -> Usage:
+    """Return the usage of a prompt with `tokens` more, from the cache or not; None: billed like the beginning of the prompt."""
+    if is_read or (is_read is None and used.cache_read):
         return replace(used, cache_read=used.cache_read + tokens)
     if used.cache_write_long:
         return replace(used, cache_write_long=used.cache_write_long + tokens)

@@ -8,11 +8,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lowwater.core.api_calls import Response, Usage
+from lowwater.core.cache.belief import rule_of, step_of
 from lowwater.core.events import TurnRecord
 from lowwater.core.turns.cache import removed_from
-from lowwater.core.turns.costs import cost_of_answer, turn_record
+from lowwater.core.turns.costs import cost_of_answer, turn_record, with_more
 from lowwater.core.turns.state import PendingCall, Setup, State
 from lowwater.core.turns.turn import Recorded, record, record_side_call
+
+_INEXACT = 0.02
+"""The share of a prompt by which the size of what compactions have removed may be wrong."""
 
 
 class RemovedSize(Struct, frozen=True, kw_only=True):
@@ -53,15 +57,20 @@ def record_shadow(
     before, removed = removed, removed.now(counted, ratio=ratio)
     kept = max(1, round(usage.prompt - removed.tokens))
     tools = round(ratio * added)
-    done = record(state, _with_usage(response, would_have_used(call, usage, size=kept + tools)), setup, at)
+    call = replace(
+        call,
+        removed=round(removed.tokens),
+        removed_before=round(min(before.tokens, removed.tokens)),
+    )
+    would = would_have_used(call, with_more(usage, tools), size=kept + tools)
+    done = record(state, _with_usage(response, would), setup, at)
     if done.doubt:
         return ShadowRecorded(done=_unknown(done), removed=removed)
     # The estimate leaves out the recall tools, which the client's own requests do not have.
     without_tools = replace(
         call,
         expected=replace(call.expected, cache_read=max(0, call.expected.cache_read - tools)),
-        removed=round(removed.tokens),
-        removed_before=round(min(before.tokens, removed.tokens)),
+        removed_behind=max(0, call.removed_behind - tools),
     )
     would = would_have_used(without_tools, usage, size=kept)
     alike = turn_record(replace(state, call=without_tools), _with_usage(response, would), at)
@@ -93,7 +102,7 @@ def would_have_used(call: PendingCall, reported: Usage, *, size: int) -> Usage:
         return scaled_usage(reported, size)
     if not (reported.cache_read or reported.cache_write or reported.cache_write_long):
         return Usage(uncached=size, output=reported.output)
-    read = min(call.expected.cache_read, reported.cache_read, size)
+    read = min(_read(call, reported), size)
     if not (call.expected.cache_write or call.expected.cache_write_long):
         return Usage(uncached=size - read, cache_read=read, output=reported.output)
     uncached = min(call.expected.uncached, size - read)
@@ -106,6 +115,21 @@ def would_have_used(call: PendingCall, reported: Usage, *, size: int) -> Usage:
         cache_write_long=written if is_long else 0,
         output=reported.output,
     )
+
+
+def _read(call: PendingCall, reported: Usage) -> int:
+    """Return what a compacted call would have read, given what the client's own call was billed.
+
+    Up to where compactions have changed something both are the same, if the provider can read a prefix of any length. Behind it the session's own expectation counts, but what
+    the client's call had to process at its end the shorter one has to process, too.
+    """
+    read, behind = reported.cache_read, call.removed_behind
+    any_length = step_of(rule_of(call.layout, call.model.cache)) > 0
+    alike = min(read, behind) if any_length or read <= behind else 0
+    reached = max(min(read, behind), read - call.removed_before)
+    expected = min(call.expected.cache_read, read)
+    is_beyond = expected - reached > _INEXACT * reported.prompt
+    return max(alike, reached if is_beyond else expected)
 
 
 def scaled_usage(usage: Usage, size: int) -> Usage:

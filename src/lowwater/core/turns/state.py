@@ -153,6 +153,10 @@ class PendingCall(Struct, frozen=True, kw_only=True):
     """Those of them that were already missing in the call before."""
     compaction_surcharge: int | None
     """Nano-dollars by which compactions since the call before make it more expensive; None if not known."""
+    removed_behind: int = 0
+    """The token position before which compactions have changed nothing."""
+    is_settled: bool = True
+    """Two calls were answered since the last compaction, so that it is not to blame if the cache is lost."""
     decision: str = ""
     """The reason code of the decision before it."""
     thinking_off: bool = False
