@@ -175,7 +175,12 @@ def conversation_of(recording: Recording, folder: str) -> Conversation | None:
         if not said:
             return
         message = Message(role="assistant", parts=tuple(part for each in said for part in each.parts))
-        raws = _said_in_blocks(encode_messages([message], format), format)
+        raws = encode_messages([message], format)
+        if not raws:
+            # An answer of nothing but reasoning that the format cannot carry.
+            said.clear()
+            return
+        raws = _said_in_blocks(raws, format)
         current.extend(encode_messages(new, format))
         answer = write_array(raws) if format == "openai_responses" else raws[0]
         calls.append(Call(raws=tuple(current), answer=answer, at=at, usage=usage))
