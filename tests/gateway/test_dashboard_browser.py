@@ -134,6 +134,30 @@ def _picture(page: playwright.Page, name: str) -> None:
         page.screenshot(path=Path(PICTURES) / f"{name}.png")
 
 
+def test_a_list_that_comes_late_does_not_replace_the_session_that_was_opened_meanwhile(
+    browser: playwright.Browser, served_url: str
+) -> None:
+    tab = Tab(browser, served_url)
+    tab.enter().wait_for_selector("#rows td")
+    page = tab.page
+    page.get_by_role("link", name="Fix the failing parser tests").first.click()
+    page.wait_for_selector("#fill canvas")
+    held: list[playwright.Route] = []
+    is_list = re.compile(r"/sessions\b")
+    page.route(is_list, lambda route: held.append(route))  # noqa: PLW0108 - Playwright looks at the handler's signature
+    with page.expect_request(is_list):
+        page.get_by_role("link", name="All sessions").click()
+    with page.expect_response(re.compile(r"/filling\b")):
+        page.go_back()
+    with page.expect_response(is_list) as late:
+        for each in held:
+            each.continue_()
+    late.value.finished()
+    page.evaluate("fetch('/dashboard').then(answer => answer.text())")
+    assert page.get_by_role("heading", name="Sessions", exact=True).count() == 0
+    tab.context.close()
+
+
 def test_without_the_token_there_is_nothing_to_see_and_pasting_it_opens_the_list(
     browser: playwright.Browser, served_url: str
 ) -> None:

@@ -172,8 +172,13 @@ function saving(cost, untouched) {
 
 // The list
 
+// Whoever has gone on meanwhile does not want the page that was asked for before.
+let visits = 0;
+
 async function showList() {
+  const visit = ++visits;
   const told = await ask(at("sessions", { words: shown.words }));
+  if (visit !== visits) return;
   skew = told.now - Date.now() / 1000;
   document.title = "Lowwater dashboard";
   shown = { ...shown, name: null, rows: told.sessions, found: told.found };
@@ -199,7 +204,9 @@ async function showList() {
 }
 
 async function refreshList() {
+  const visit = visits;
   const told = await ask(at("sessions", { words: shown.words }));
+  if (visit !== visits) return;
   skew = told.now - Date.now() / 1000;
   shown.rows = told.sessions;
   fillList(told);
@@ -246,7 +253,9 @@ function nameCell(row) {
 // One session
 
 async function showSession(name) {
+  const visit = ++visits;
   const told = await ask(at("session", { name }));
+  if (visit !== visits) return;
   skew = told.now - Date.now() / 1000;
   shown = { ...shown, name, boxes: new Map(), page: told };
   document.title = `${told.title || told.name} · Lowwater`;
@@ -264,6 +273,7 @@ async function showSession(name) {
   );
   draw(told);
   await fillPins();
+  if (visit !== visits) return;
   follow(name, refreshSession);
   ticking = setInterval(() => drawTiles(shown.page), 1000);
 }
@@ -271,7 +281,9 @@ async function showSession(name) {
 const locked = () => make("section", {}, make("p", { class: "caption" }, "Messages and actions need the key of the client that this session belongs to: “Show contents”, above."));
 
 async function refreshSession() {
+  const visit = visits;
   const told = await ask(at("session", { name: shown.name }));
+  if (visit !== visits) return;
   skew = told.now - Date.now() / 1000;
   shown.page = told;
   draw(told);
