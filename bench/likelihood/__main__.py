@@ -4,6 +4,10 @@
     .venv/bin/python -m bench.likelihood inputs [--most 4000]    # the prompt of each, and every view of it, as tokens
     .venv/bin/python -m bench.likelihood validity-inputs         # the pairs of the validity check
     .venv/bin/python -m bench.likelihood probe-inputs            # questions about each session, and the one right answer
+    .venv/bin/python -m bench.likelihood summary-prompts         # what a model would be asked to summarise
+    .venv/bin/python -m bench.likelihood write                   # lets the scoring model write these summaries
+    .venv/bin/python -m bench.likelihood summary-inputs          # the views with them, and how they were judged
+    .venv/bin/python -m bench.likelihood shown                   # what of the next action stands in the views, by strings
     .venv/bin/python -m bench.likelihood score [INPUTS]          # on this machine, or --server URL, or --llama
     .venv/bin/python -m bench.likelihood sample                  # all of it for 20 short points, without a GPU
     .venv/bin/python -m bench.likelihood verify                  # PyTorch and the tokens beside llama.cpp's
@@ -14,6 +18,7 @@ scores are numbers and are part of the project. Without the recorded sessions on
 """
 
 import argparse
+import lzma
 import subprocess
 import sys
 from collections import Counter
@@ -23,11 +28,11 @@ from pathlib import Path
 import msgspec
 
 from bench.configurations import write_between
-from bench.likelihood.build import build, case_of, own_views, peer_views
+from bench.likelihood.build import build, case_of, in_order, own_views, peer_views
 from bench.likelihood.evidence import (
     Scores,
     ablation_table,
-    beside_ours,
+    beside,
     by_length,
     by_point,
     main_table,
@@ -44,22 +49,39 @@ from bench.likelihood.peers import Peers
 from bench.likelihood.points import BANDS, MOST_TOKENS, decisions, decisions_of, points, read_points, scripts
 from bench.likelihood.probes import NEEDED, cases_of
 from bench.likelihood.prompts import PLAIN, other_tokens
-from bench.likelihood.score import read_rows
-from bench.likelihood.validity import NEEDED_AUC, NEEDED_PAIRS, checked, views_of
+from bench.likelihood.score import latest, read_rows
+from bench.likelihood.shown import Shown, shown_in, shown_table
+from bench.likelihood.summaries import (
+    Judged,
+    SummaryViews,
+    Texts,
+    cases_with,
+    extracted_and_stand_in,
+    fitting,
+    judged_table,
+    with_summaries,
+)
+from bench.likelihood.validity import NEEDED_AUC, NEEDED_PAIRS, checked, is_composable, pairs_of, views_of
 from bench.likelihood.views import ABLATED_AT
 from bench.peers.environment import ROOT
 from bench.transcripts import ABSENT, CANONICAL
 
-POINTS = Path(__file__).with_name("points.jsonl")
-SCORES = Path(__file__).with_name("scores.jsonl")
-PROBE_SCORES = Path(__file__).with_name("scores_probes.jsonl")
-SAMPLE_SCORES = Path(__file__).with_name("scores_sample.jsonl")
-INPUTS, PEER_INPUTS, PAIRS, PROBES = (
-    FOLDER / name for name in ("inputs.jsonl", "peers.jsonl", "validity.jsonl", "probes.jsonl")
+HERE = Path(__file__).parent
+POINTS, COMPOSABLE, JUDGED, SHOWN = (
+    HERE / name for name in ("points.jsonl", "composable.json", "summaries.jsonl", "shown.jsonl")
+)
+SCORES, PROBE_SCORES, SUMMARY_SCORES, SAMPLE_SCORES = (
+    HERE / f"{name}.jsonl.xz" for name in ("scores", "scores_probes", "scores_summaries", "scores_sample")
+)
+"""Kept in the project; scoring appends to a file of the same name in the ignored folder, and `table --write` packs that."""
+INPUTS, PEER_INPUTS, PAIRS, PROBES, PROMPTS, TEXTS, SUMMARIES = (
+    FOLDER / f"{name}.jsonl"
+    for name in ("inputs", "peers", "validity", "probes", "prompts", "texts", "summaries")
 )
 PAGE = ROOT / "docs" / "evidence.md"
 PICTURE = ROOT / "docs" / "pictures" / "likelihood.svg"
 BEGIN, END = "<!-- bench.likelihood -->\n", "<!-- end of bench.likelihood -->\n"
+SHOWN_POINTS = 120
 SAMPLE_POINTS, SAMPLE_TOKENS, SAMPLE_MINUTES = 20, 4_000, 180.0
 SAMPLE_VIEWS = "full,lowwater-25,newest-25"
 
@@ -91,11 +113,13 @@ def write_inputs(most: int, minutes: float, *, with_peers: bool) -> None:
 
 
 def write_pairs(most: int) -> None:
-    """Write the prompts of the validity check, shortest first."""
+    """Write the prompts of the validity check, and of which of them the name can be put together from parts said elsewhere."""
     FOLDER.mkdir(exist_ok=True)
     every = (each for source, script in scripts() for each in decisions_of(source, script, most=most))
     found = checked(every)
     PAIRS.write_bytes(b"".join(write_case(case_of(each, dict(views_of(each)))) for each in found))
+    told = {each.point.name: is_composable(each, pairs_of(each)[0]) for each in found}
+    COMPOSABLE.write_bytes(msgspec.json.format(msgspec.json.encode(told), indent=0) + b"\n")
     print(f"{len(found)} pairs")
 
 
@@ -112,10 +136,46 @@ def write_probes(most: int) -> None:
     print(", ".join(f"{kind}: {count}" for kind, count in sorted(kinds.items())))
 
 
+def write_prompts() -> None:
+    """Write what a model would be asked to summarise at the first points where the engine asks for a summary."""
+    with SummaryViews(Texts(), only_asks=True) as views:
+        chosen = in_order(fitting(read_points(POINTS)))
+        for number, _ in enumerate(with_summaries(chosen, views), start=1):
+            print(f"\r{number} points", end="", file=sys.stderr, flush=True)
+        asked = views.texts.asked.values()
+    PROMPTS.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in asked))
+    print(f"{len(asked)} prompts")
+
+
+def write_summary_inputs(texts: Path) -> None:
+    """Write the views with the summaries that the model wrote, and how they were judged."""
+    with SummaryViews(Texts(texts)) as views, SUMMARIES.open("wb") as file:
+        chosen = in_order(fitting(read_points(POINTS)))
+        for number, (decision, made) in enumerate(with_summaries(chosen, views), start=1):
+            for case in cases_with(decision, {**dict(extracted_and_stand_in(decision)), **made}):
+                file.write(write_case(case))
+            print(f"\r{number} points", end="", file=sys.stderr, flush=True)
+    JUDGED.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in views.judged))
+    print(f"{len(views.judged)} summaries judged, {len(views.texts.asked)} prompts without an answer")
+
+
 def score(arguments: Sequence[str]) -> int:
     """Run the scoring in its environment."""
     command = [str(scoring_python()), "-m", "bench.likelihood.score", *arguments]
     return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+def write_shown() -> None:
+    """Write what of the next action stands in the views of the first points, and print it."""
+    rows = [row for decision in in_order(read_points(POINTS)[:SHOWN_POINTS]) for row in shown_in(decision)]
+    SHOWN.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+    print("\n".join(shown_table(rows)))
+
+
+def write(prompts: Path, texts: Path) -> int:
+    """Let the model answer prompts, in the environment of the scoring."""
+    command = [str(scoring_python()), "-m", "bench.likelihood.write", str(prompts), str(texts)]
+    return subprocess.run([*command, "--model", str(model_file())], cwd=ROOT, check=False).returncode
 
 
 def sample(minutes: float) -> int:
@@ -123,45 +183,66 @@ def sample(minutes: float) -> int:
     write_inputs(SAMPLE_TOKENS, minutes, with_peers=False)
     sizes = ["--most", str(SAMPLE_TOKENS), "--points", str(SAMPLE_POINTS), "--minutes", str(minutes)]
     done = score(
-        [str(INPUTS), str(SAMPLE_SCORES), "--model", str(model_file()), "--views", SAMPLE_VIEWS, *sizes]
+        [
+            str(INPUTS),
+            str(FOLDER / SAMPLE_SCORES.stem),
+            "--model",
+            str(model_file()),
+            "--views",
+            SAMPLE_VIEWS,
+            *sizes,
+        ]
     )
-    scores = by_point(read_rows(SAMPLE_SCORES))
-    print("\n".join(main_table(scores)))
+    scores = scores_of(SAMPLE_SCORES)
+    print("\n".join([*main_table(scores), "", *beside(scores)]))
     return done
+
+
+def scores_of(kept: Path) -> Scores:
+    """Return the scores of a kept file with what was scored since."""
+    return by_point([*read_rows(kept), *read_rows(FOLDER / kept.stem)])
+
+
+def keep_scores() -> None:
+    """Pack what was scored since into the files that are kept."""
+    for kept in (SCORES, PROBE_SCORES, SUMMARY_SCORES, SAMPLE_SCORES):
+        new = FOLDER / kept.stem
+        if new.exists():
+            rows = latest([*read_rows(kept), *read_rows(new)])
+            kept.write_bytes(lzma.compress(b"".join(msgspec.json.encode(row) + b"\n" for row in rows)))
+            new.unlink()
 
 
 def page() -> Iterator[str]:
     """Yield the part of the page that is made of scores."""
-    full, sampled = (by_point(read_rows(path)) for path in (SCORES, SAMPLE_SCORES))
-    yield "### Validity"
-    yield ""
+    full = scores_of(SCORES)
     found = validity_of(full)
+    yield from ["### Validity", ""]
     if found is None:
         yield "No pair has been scored."
     else:
-        yield from validity_table(full)
-        yield ""
+        yield from validity_table(full, msgspec.json.decode(COMPOSABLE.read_bytes(), type=dict[str, bool]))
         verdict = "passes" if found.passes else "does not pass"
+        yield ""
         yield (
-            f"The check asks for an AUC of at least {NEEDED_AUC} on at least {NEEDED_PAIRS} pairs: it **{verdict}**, "
+            f"The check asks for an AUC of at least {NEEDED_AUC} on at least {NEEDED_PAIRS} pairs: over references it **{verdict}**, "
             f"with {found.auc:.3f} on {found.pairs}."
         )
     if found is not None and found.passes:
         yield from _tables(full)
     else:
-        yield ""
-        yield "Until it passes, no table of views is published."
-    asked = by_point(read_rows(PROBE_SCORES))
+        yield from ["", "Until it passes, no table of views is published."]
+    yield from _summaries()
+    asked = scores_of(PROBE_SCORES)
     if asked:
-        yield from ["", "### Questions about the session", ""]
-        yield from probe_table(asked)
-        yield ""
+        yield from ["", "### Questions about the session", "", *probe_table(asked), ""]
         yield f"Kinds that are right less than {NEEDED:.0%} of the time with the full prompt say nothing about views."
+    sampled = scores_of(SAMPLE_SCORES)
     yield from ["", "### The sample, on a processor", ""]
     if sampled:
-        yield f"{len(sampled)} points with prompts of up to {SAMPLE_TOKENS:,} tokens."
-        yield ""
-        yield from main_table(sampled)
+        yield f"{len(sampled)} points with prompts of up to {SAMPLE_TOKENS:,} tokens; beside them the same points and views of the full run."
+        same = {point: {view: full[point][view] for view in views} for point, views in sampled.items()}
+        yield from ["", *main_table(sampled), "", *beside(sampled), "", *main_table(same), "", *beside(same)]
     else:
         yield "Nothing has been scored."
 
@@ -170,7 +251,7 @@ def _tables(full: Scores) -> Iterator[str]:
     ablated = f"lowwater-{ABLATED_AT:.0%}"
     parts = {
         "What each view loses": main_table(full),
-        "Beside Lowwater at the same number of tokens": beside_ours(full),
+        "Beside Lowwater at the same number of tokens": beside(full),
         f"Lowwater's parts, switched off one at a time under a ceiling of {ABLATED_AT:.0%}": ablation_table(
             full, ablated
         ),
@@ -178,39 +259,52 @@ def _tables(full: Scores) -> Iterator[str]:
     }
     for title, lines in parts.items():
         yield from ["", f"### {title}", "", *lines]
+    if SHOWN.exists():
+        rows = [msgspec.json.decode(line, type=Shown) for line in SHOWN.read_bytes().splitlines()]
+        yield from ["", "### What stands in the view, by strings", "", *shown_table(rows)]
     yield from ["", "![Share of the prompt's tokens against nats lost](pictures/likelihood.svg)"]
+
+
+def _summaries() -> Iterator[str]:
+    scores = scores_of(SUMMARY_SCORES)
+    if scores:
+        judged = [msgspec.json.decode(line, type=Judged) for line in JUDGED.read_bytes().splitlines()]
+        yield from [
+            "",
+            "### Summaries by a real model",
+            "",
+            *judged_table(judged),
+            "",
+            *main_table(scores),
+            "",
+        ]
+        yield from beside(scores, "extractive")
 
 
 def main() -> int:
     """Do what was asked for."""
     asked = _parser().parse_args()
-    if asked.command == "table":
-        said = "\n".join(page())
-        print(said)
-        if asked.write:
-            write_between(PAGE, BEGIN, END, said)
-            PICTURE.write_text(picture(by_point(read_rows(SCORES))), encoding="utf-8")
-        return 0
-    if asked.command == "score":
-        inputs = asked.inputs or INPUTS
-        by = ["--server", asked.server] if asked.server else ["--llama" if asked.llama else "--model"]
-        if not asked.server:
-            by.append(str(model_file()))
-        limits = ["--minutes", str(asked.minutes), "--most", str(asked.most), "--points", str(asked.points)]
-        to = PROBE_SCORES if inputs.name.startswith(PROBES.stem) else SCORES
-        return score([str(inputs), str(to), *by, *limits, "--views", asked.views])
-    if asked.command == "verify":
-        spelled = Gguf(model_file()).metadata["tokenizer.ggml.tokens"]
-        wrong = other_tokens(spelled)
-        print(f"{PLAIN - len(wrong):,} of {PLAIN:,} tokens are the same bytes as in the model's file")
-        return subprocess.run(
-            [str(scoring_python()), "-m", "bench.likelihood.verify", str(INPUTS), str(model_file())],
-            cwd=ROOT,
-            check=False,
-        ).returncode
-    if not CANONICAL.is_dir():
-        print(ABSENT)
-        return 0
+    match asked.command:
+        case "table":
+            return _table(write=asked.write)
+        case "score":
+            return _score(asked)
+        case "write":
+            return write(PROMPTS, TEXTS)
+        case "verify":
+            return _verify()
+        case _ if not CANONICAL.is_dir():
+            print(ABSENT)
+            return 0
+        case "sample":
+            return sample(asked.minutes)
+        case _:
+            _make(asked)
+            return 0
+
+
+def _make(asked: argparse.Namespace) -> None:
+    """Write what is made of the recorded sessions."""
     match asked.command:
         case "points":
             write_points()
@@ -220,9 +314,42 @@ def main() -> int:
             write_probes(asked.most)
         case "validity-inputs":
             write_pairs(asked.most or MOST_TOKENS)
+        case "shown":
+            write_shown()
+        case "summary-prompts":
+            write_prompts()
         case _:
-            return sample(asked.minutes)
+            write_summary_inputs(asked.texts)
+
+
+def _table(*, write: bool) -> int:
+    if write:
+        keep_scores()
+    said = "\n".join(page())
+    print(said)
+    if write:
+        write_between(PAGE, BEGIN, END, said)
+        PICTURE.write_text(picture(scores_of(SCORES)), encoding="utf-8")
     return 0
+
+
+def _score(asked: argparse.Namespace) -> int:
+    inputs = asked.inputs or INPUTS
+    by = ["--server", asked.server] if asked.server else ["--llama" if asked.llama else "--model"]
+    if not asked.server:
+        by.append(str(model_file()))
+    limits = ["--minutes", str(asked.minutes), "--most", str(asked.most), "--points", str(asked.points)]
+    kept = {PROBES.stem: PROBE_SCORES, SUMMARIES.stem: SUMMARY_SCORES}
+    to = kept.get(inputs.name.partition(".")[0], SCORES)
+    return score([str(inputs), str(FOLDER / to.stem), *by, *limits, "--views", asked.views])
+
+
+def _verify() -> int:
+    spelled = Gguf(model_file()).metadata["tokenizer.ggml.tokens"]
+    wrong = other_tokens(spelled)
+    print(f"{PLAIN - len(wrong):,} of {PLAIN:,} tokens are the same bytes as in the model's file")
+    command = [str(scoring_python()), "-m", "bench.likelihood.verify", str(INPUTS), str(model_file())]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -237,6 +364,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     pairs = commands.add_parser("validity-inputs", help="make the pairs of the validity check")
     probing = commands.add_parser("probe-inputs", help="make the questions about each session")
+    commands.add_parser("shown", help="count by strings what stands in the views")
+    commands.add_parser("summary-prompts", help="make the requests for summaries")
+    commands.add_parser("write", help="let the scoring model answer them")
+    summarised = commands.add_parser("summary-inputs", help="make the views with these summaries")
+    summarised.add_argument("--texts", type=Path, default=TEXTS, help="what the model wrote")
     scoring = commands.add_parser("score", help="score a file of inputs")
     scoring.add_argument("inputs", nargs="?", type=Path)
     scoring.add_argument("--server", default="", help="the address of a vLLM server with the model")

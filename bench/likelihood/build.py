@@ -42,7 +42,7 @@ def own_views(decision: Decision) -> Iterator[tuple[str, Sequence[Chat]]]:
         yield from ((f"{name}-{share:.0%}", view) for name, view in baselines.items() if view)
     yield (
         f"extractive-{ABLATED_AT:.0%}",
-        lowwater_view(messages, round(ABLATED_AT * point.tokens), extractive=True),
+        lowwater_view(messages, round(ABLATED_AT * point.tokens), summarizer=lambda _: None),
     )
     for part in PARTS:
         yield f"without-{part}", lowwater_view(messages, round(ABLATED_AT * point.tokens), without=part)
@@ -66,7 +66,7 @@ def build(path: Path, points: Sequence[Point], views: Views, *, most: int, minut
     wanted = [each for each in points if each.name not in known and (not most or each.tokens <= most)]
     until = time.monotonic() + 60 * minutes
     with path.open("ab") as file:
-        for decision in _in_order(wanted):
+        for decision in in_order(wanted):
             case = case_of(decision, dict(views(decision)))
             file.write(write_case(case))
             file.flush()
@@ -75,7 +75,7 @@ def build(path: Path, points: Sequence[Point], views: Views, *, most: int, minut
                 return
 
 
-def _in_order(points: Iterable[Point]) -> list[Decision]:
+def in_order(points: Iterable[Point]) -> list[Decision]:
     """Return the decision points with their contents, in the order given."""
     listed = list(points)
     found = {decision.point.name: decision for decision in decisions(listed)}

@@ -2,6 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -14,9 +16,11 @@ from bench.likelihood.probes import NEEDED as PROBES_NEEDED
 from bench.likelihood.prompts import KINDS
 from bench.likelihood.validity import NEEDED_AUC, NEEDED_PAIRS, auc
 
-DRAWS, SEED = 2_000, 20_261_119
+DRAWS, AUC_DRAWS, SEED = 2_000, 500, 20_261_119
 CEILING_LABELS = ("50%", "25%", "12%")
 OURS = "lowwater"
+REFERENCES: tuple[str, ...] = ("name", "path", "number")
+"""The kinds of tokens that the tables are about: over all tokens the validity check does not pass."""
 Row = Mapping[str, Any]
 Scores = Mapping[str, Mapping[str, Row]]
 """By point, then by view."""
@@ -43,6 +47,9 @@ class Validity(Struct, frozen=True, kw_only=True):
 
     pairs: int
     auc: float
+    low: float
+    high: float
+    """The 95 % interval of the AUC."""
     named: float
     """Median nats that removing a named result costs."""
     other: float
@@ -61,27 +68,35 @@ def by_point(rows: Iterable[Row]) -> dict[str, dict[str, Row]]:
     return {point: views for point, views in found.items() if FULL in views}
 
 
-def lost(views: Mapping[str, Row], view: str, kinds: Sequence[str] = KINDS) -> float:
+def lost(views: Mapping[str, Row], view: str, kinds: Sequence[str] = REFERENCES) -> float:
     """Return the nats that an action loses under a view against the full prompt, over tokens of these kinds."""
     full, other = views[FULL]["logs"], views[view]["logs"]
     return float(sum(full.get(kind, 0.0) - other.get(kind, 0.0) for kind in kinds))
 
 
-def validity_of(scores: Scores) -> Validity | None:
+def validity_of(scores: Scores, kinds: Sequence[str] = REFERENCES) -> Validity | None:
     """Return how well removing a named result is told from removing another; None without pairs."""
-    named: list[float] = []
-    other: list[float] = []
-    for views in scores.values():
-        for view in views:
-            kind, _, number = view.partition("-")
-            if kind == "named" and f"other-{number}" in views:
-                named.append(lost(views, view))
-                other.append(lost(views, f"other-{number}"))
-    if not named:
+    of_session: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for point, views in scores.items():
+        if "named-0" in views and "other-0" in views:
+            of_session[session_of(point)].append(
+                (lost(views, "named-0", kinds), lost(views, "other-0", kinds))
+            )
+    sessions = list(of_session.values())
+    if not sessions:
         return None
+    named, other = zip(*(pair for pairs in sessions for pair in pairs), strict=True)
+    draw = Random(SEED)
+    drawn = []
+    for _ in range(AUC_DRAWS):
+        again = [pair for pairs in draw.choices(sessions, k=len(sessions)) for pair in pairs]
+        drawn.append(auc([one for one, _ in again], [two for _, two in again]))
+    low, high = np.percentile(drawn, [2.5, 97.5])
     return Validity(
         pairs=len(named),
         auc=auc(named, other),
+        low=float(low),
+        high=float(high),
         named=float(np.median(named)),
         other=float(np.median(other)),
     )
@@ -109,7 +124,7 @@ def interval(values: Sequence[float], weights: Sequence[float], sessions: Sequen
 
 
 def loss_per_token(
-    scores: Scores, view: str, *, against: str = FULL, kinds: Sequence[str] = KINDS, band: int = 0
+    scores: Scores, view: str, *, against: str = FULL, kinds: Sequence[str] = REFERENCES, band: int = 0
 ) -> Interval | None:
     """Return the nats per token that actions lose under a view, against the full prompt or another view, on points that have both."""
     found: list[tuple[float, float, str]] = []
@@ -128,15 +143,15 @@ def share(scores: Scores, view: str, part: Callable[[Row, Row], tuple[float, flo
     return sum(one for one, _ in pairs) / max(1e-9, sum(whole for _, whole in pairs))
 
 
-def still_whole(full: Row, row: Row) -> tuple[float, float]:
-    """Count an action that the model writes itself under the full prompt, and whether it still does."""
-    is_own = "0" not in full["hits"]
-    return float(is_own and "0" not in row["hits"]), float(is_own)
+def still_called(full: Row, row: Row) -> tuple[float, float]:
+    """Count a tool whose name the model writes itself under the full prompt, and whether it still does; it is the first reference."""
+    is_own = full["spots"][:1] == "1"
+    return float(is_own and row["spots"][:1] == "1"), float(is_own)
 
 
 def still_named(full: Row, row: Row) -> tuple[float, float]:
-    """Count the references that the model writes itself under the full prompt, and those it still does."""
-    own = [at for at, hit in enumerate(full["spots"]) if hit == "1"]
+    """Count the references in the arguments that the model writes itself under the full prompt, and those it still does."""
+    own = [at for at, hit in enumerate(full["spots"]) if at and hit == "1"]
     return float(sum(row["spots"][at] == "1" for at in own)), float(len(own))
 
 
@@ -151,53 +166,71 @@ def views_in(scores: Scores) -> list[str]:
     return sorted(found - {FULL}, key=lambda view: (_ceiling(view), not view.startswith(OURS), view))
 
 
-def validity_table(scores: Scores) -> Iterator[str]:
-    """Yield what the validity check found, by length."""
-    yield "| prompts | pairs | AUC | nats lost, named result removed (median) | other result removed |"
-    yield "|---|---|---|---|---|"
-    for band in (0, *BANDS):
-        part = {
-            point: views
-            for point, views in scores.items()
-            if not band or band_of(views[FULL]["tokens"]) == band
-        }
-        found = validity_of(part)
-        if found is not None:
-            said = f"up to {band:,} tokens" if band else "all"
-            yield f"| {said} | {found.pairs} | {found.auc:.3f} | {found.named:.2f} | {found.other:.2f} |"
+def validity_table(scores: Scores, composable: Mapping[str, bool]) -> Iterator[str]:
+    """Yield what the validity check found over all tokens of the action and over its references: by length, by what is named, by source."""
+    sources = sorted({point.partition("/")[0] for point in scores})
+    parts: dict[str, Callable[[str], bool]] = {
+        "all": lambda _: True,
+        **{f"up to {band:,} tokens": partial(_is_in, scores, band) for band in BANDS},
+        "what is named can be put together from parts said elsewhere": lambda point: composable[point],
+        "it cannot": lambda point: not composable[point],
+        **{f"without {source}": partial(_is_not_of, source) for source in sources},
+    }
+    yield (
+        "| prompts | pairs | AUC, all tokens (95 %) | AUC, references (95 %) | nats lost in references, named result removed (median) "
+        "| other result removed |"
+    )
+    yield "|---|---|---|---|---|---|"
+    for title, is_part in parts.items():
+        part = {point: views for point, views in scores.items() if "named-0" in views and is_part(point)}
+        whole, found = validity_of(part, KINDS), validity_of(part)
+        if whole is not None and found is not None:
+            yield (
+                f"| {title} | {found.pairs} | {whole.auc:.3f} ({whole.low:.3f} to {whole.high:.3f}) | "
+                f"{found.auc:.3f} ({found.low:.3f} to {found.high:.3f}) | {found.named:.2f} | {found.other:.2f} |"
+            )
+
+
+def _is_in(scores: Scores, band: int, point: str) -> bool:
+    return band_of(scores[point][FULL]["tokens"]) == band
+
+
+def _is_not_of(source: str, point: str) -> bool:
+    return not point.startswith(f"{source}/")
 
 
 def main_table(scores: Scores) -> Iterator[str]:
-    """Yield each view: its size, what it loses by kind of token, and what the model still writes."""
+    """Yield each view: its size, what it loses by kind of reference, and what the model still writes."""
     yield (
-        "| view | points | share of the tokens | nats lost per token (95 %) | "
-        + " | ".join(KINDS)
-        + " | actions still written | references still written |"
+        "| view | points | share of the tokens | nats lost per token of references (95 %) | "
+        + " | ".join(f"{kind}s" for kind in REFERENCES)
+        + " | tools still written | other references still written |"
     )
-    yield "|---" * (6 + len(KINDS)) + "|"
+    yield "|---" * (6 + len(REFERENCES)) + "|"
     for view in views_in(scores):
         whole = loss_per_token(scores, view)
         if whole is None:
             continue
-        kinds = [loss_per_token(scores, view, kinds=[kind]) for kind in KINDS]
+        kinds = [loss_per_token(scores, view, kinds=[kind]) for kind in REFERENCES]
         cells = [
             view.replace("-", " ", 1) if view.startswith(OURS) else view,
             str(sum(view in views for views in scores.values())),
             f"{share(scores, view, lambda full, row: (row['tokens'], full['tokens'])):.0%}",
             str(whole),
             *("–" if kind is None else f"{kind.mean:+.2f}" for kind in kinds),
-            f"{share(scores, view, still_whole):.0%}",
+            f"{share(scores, view, still_called):.0%}",
             f"{share(scores, view, still_named):.0%}",
         ]
         yield f"| {' | '.join(cells)} |"
 
 
-def beside_ours(scores: Scores) -> Iterator[str]:
-    """Yield what each view loses more than Lowwater's under the same ceiling, on the same points."""
+def beside(scores: Scores, ours: str = OURS) -> Iterator[str]:
+    """Yield what each view loses more than ours under the same ceiling, on the same points."""
+    name = ours
     yield "| view | against | points | nats per token more (95 %) | separated |"
     yield "|---|---|---|---|---|"
     for view in views_in(scores):
-        ours = f"{OURS}-{_label(view)}"
+        ours = f"{name}-{_label(view)}"
         if view == ours or not _label(view):
             continue
         found = loss_per_token(scores, view, against=ours)
@@ -273,7 +306,7 @@ def picture(scores: Scores) -> str:
         f'<text x="54" y="{y(top):.0f}" text-anchor="end">{top:.2f}</text>',
         f'<text x="54" y="{y(0):.0f}" text-anchor="end">0</text>',
         '<text x="340" y="388" text-anchor="middle">share of the full prompt&#8217;s tokens</text>',
-        '<text x="60" y="20">nats lost per token of the action, 95 % interval</text>',
+        '<text x="60" y="20">nats lost per token of references, 95 % interval</text>',
     ]
     names = sorted({view.rpartition("-")[0] for view, _, _ in dots}, key=lambda name: (name != OURS, name))
     for at, name in enumerate(names):

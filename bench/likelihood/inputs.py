@@ -7,12 +7,12 @@ borrowed machine. Views share the pieces that they have in common.
 import json
 import lzma
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 FULL = "full"
 
@@ -76,12 +76,20 @@ def write_case(case: Case) -> bytes:
     return json.dumps(told, separators=(",", ":")).encode() + b"\n"
 
 
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file, compressed or not."""
+    if path.suffix == ".xz":
+        with lzma.open(path, "rb") as packed:
+            yield packed
+    else:
+        with path.open("rb") as plain:
+            yield plain
+
+
 def read_cases(path: Path) -> Iterator[Case]:
-    """Yield the cases of a file, compressed or not."""
-    with (
-        path.open("rb") as plain,
-        lzma.LZMAFile(plain) if path.suffix == ".xz" else nullcontext(plain) as file,
-    ):
+    """Yield the cases of a file."""
+    with opened(path) as file:
         yield from map(_case, file)
 
 

@@ -5,7 +5,7 @@ before. Kinds that it gets right less than `NEEDED` of the time with the full pr
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -94,17 +94,22 @@ def cases_of(decision: Decision) -> Iterator[Case]:
         short = newest(messages, len(prompt_tokens(ours)))
         if short:
             views[f"newest-{CEILING:.0%}"] = [*short, asked]
-        pieces = Pieces()
-        numbered = {name: pieces.add(prompt_pieces(each, for_call=False)) for name, each in views.items()}
-        answer = (*encode(probe.answer), END)
-        yield Case(
-            point=f"{decision.point.name} {probe.kind}",
-            action=answer,
-            kinds=("prose",) * len(answer),
-            spots=(Spot(kind=probe.kind, tokens=tuple(range(len(answer)))),),
-            pieces=pieces.all(),
-            views=numbered,
-        )
+        yield probe_case(decision, probe, views)
+
+
+def probe_case(decision: Decision, probe: Probe, views: Mapping[str, Sequence[Chat]]) -> Case:
+    """Return the case of a question at the end of each of these conversations."""
+    pieces = Pieces()
+    numbered = {name: pieces.add(prompt_pieces(each, for_call=False)) for name, each in views.items()}
+    answer = (*encode(probe.answer), END)
+    return Case(
+        point=f"{decision.point.name} {probe.kind}",
+        action=answer,
+        kinds=("prose",) * len(answer),
+        spots=(Spot(kind=probe.kind, tokens=tuple(range(len(answer)))),),
+        pieces=pieces.all(),
+        views=numbered,
+    )
 
 
 def _asked(kind: str, question: str, answer: str, words: str) -> Probe | None:

@@ -68,6 +68,12 @@ def encode(text: str) -> tuple[int, ...]:
     return tuple(_vocabulary().encode_ordinary(whole))
 
 
+def decode(tokens: Sequence[int]) -> str:
+    """Return the text of plain tokens; others are left out."""
+    plain = [token for token in tokens if token < PLAIN]
+    return bytes(_vocabulary().decode_bytes(plain)).decode(errors="replace")
+
+
 def other_tokens(spelled: Sequence[str]) -> list[int]:
     """Return the plain tokens that are not what a model file spells them as, byte by byte in GPT-2's alphabet."""
     alphabet = [*range(33, 127), *range(161, 173), *range(174, 256)]
@@ -107,9 +113,9 @@ def prompt_pieces(messages: Sequence[Chat], *, for_call: bool = True) -> Iterato
     yield (BEGIN, *encode("assistant\n"), *((CALL, *encode("\n")) if for_call else ()))
 
 
-def prompt_tokens(messages: Sequence[Chat]) -> tuple[int, ...]:
+def prompt_tokens(messages: Sequence[Chat], *, for_call: bool = True) -> tuple[int, ...]:
     """Return the tokens of that prompt."""
-    return tuple(chain.from_iterable(prompt_pieces(messages)))
+    return tuple(chain.from_iterable(prompt_pieces(messages, for_call=for_call)))
 
 
 def action_of(name: str, arguments: str) -> Action:

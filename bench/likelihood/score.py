@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from bench.likelihood.inputs import FULL, Case, digest_of, read_cases
+from bench.likelihood.inputs import FULL, Case, digest_of, opened, read_cases
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +137,12 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     """Return the results of a file; of a view that was scored in two states, the last."""
     if not path.exists():
         return []
-    rows = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
+    with opened(path) as file:
+        return latest(json.loads(line) for line in file if line.endswith(b"}\n"))
+
+
+def latest(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the last row of each view."""
     return list({(row["point"], row["view"]): row for row in rows}.values())
 
 

@@ -5,6 +5,8 @@ path, name or number of the action's arguments, and the one of those that contai
 a factor of two away. Removed means that the same few words stand in its place.
 """
 
+import re
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -20,6 +22,8 @@ SHORTEST, SMALLEST, FACTOR = 4, 24, 2.0
 OF_A_POINT, OF_A_BAND = 1, 6
 """Pairs of a point, and points of a session in a band of lengths."""
 NEEDED_PAIRS, NEEDED_AUC = 200, 0.9
+_PART = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}|\d{3,}")
+"""A word or number in a name; shorter ones stand everywhere."""
 
 
 class Pair(Struct, frozen=True, kw_only=True):
@@ -68,8 +72,25 @@ def views_of(decision: Decision) -> Iterator[tuple[str, list[Chat]]]:
 
 def auc(named: Sequence[float], other: Sequence[float]) -> float:
     """Return how often removing a named result costs more than removing one that is not; ties count half."""
-    wins = sum((a > b) + 0.5 * (a == b) for a in named for b in other)
-    return wins / (len(named) * len(other))
+    ordered = sorted(other)
+    wins = sum(bisect_left(ordered, cost) + bisect_right(ordered, cost) for cost in named)
+    return wins / (2 * len(named) * len(other))
+
+
+def is_composable(decision: Decision, pair: Pair) -> bool:
+    """Return whether what only the named result says in one piece can be put together from parts that stand elsewhere.
+
+    The parts of `src/auth/login.py` are its folders and names; a path is often said in parts, or follows from another one.
+    """
+    texts = [_all_text(message) for message in decision.messages]
+    elsewhere = "\n".join(text for at, text in enumerate(texts) if at != pair.named).lower()
+    named = [
+        each.text
+        for each in decision.action.references
+        if len(each.text) >= SHORTEST
+        and [at for at, text in enumerate(texts) if find_words(each.text, text) >= 0] == [pair.named]
+    ]
+    return all(part.lower() in elsewhere for text in named for part in _PART.findall(text))
 
 
 def _ends_name(decision: Decision) -> int:

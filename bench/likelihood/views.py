@@ -20,6 +20,7 @@ from lowwater.core.mechanisms import registry, spans
 from lowwater.core.summary.request import SummaryRequest, Written
 from lowwater.core.tools import SEARCH
 from lowwater.core.turns import pins
+from lowwater.protocols import Summarizer
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
 from lowwater.settings import Settings
@@ -55,20 +56,29 @@ def summary_size(ceiling: int) -> int:
     return round(SUMMARY_SHARE * CHARACTERS * ceiling)
 
 
+def stand_in(ceiling: int) -> StandInWriter:
+    """Return the stand-in for a ceiling."""
+    return StandInWriter(summary_size(ceiling))
+
+
 def lowwater_view(
-    messages: Sequence[Chat], ceiling: int, *, without: str = "", extractive: bool = False
+    messages: Sequence[Chat],
+    ceiling: int,
+    *,
+    without: str = "",
+    summarizer: Callable[[int], Summarizer | None] = stand_in,
 ) -> list[Chat]:
-    """Return what the engine shows under a ceiling, as it ships, with summaries of the stand-in or, without a model, extracted."""
+    """Return what the engine shows under a ceiling, as it ships; where there is no summarizer, with extracted summaries."""
     with (
         _switched_off(without),
-        _session(messages, ceiling, without=without, extractive=extractive) as session,
+        _session(messages, ceiling, without=without, summarizer=summarizer(ceiling)) as session,
     ):
         return _shown(session, messages)
 
 
 def view_and_recall(messages: Sequence[Chat], ceiling: int, words: str) -> tuple[list[Chat], list[Chat]]:
     """Return the view, and the messages of a search for these words by the recall tool."""
-    with _session(messages, ceiling) as session:
+    with _session(messages, ceiling, summarizer=stand_in(ceiling)) as session:
         shown = _shown(session, messages)
         arguments = msgspec.json.encode({"query": words}).decode()
         found = session.recall_tools().handle(SEARCH, arguments)
@@ -85,7 +95,7 @@ def view_and_recall(messages: Sequence[Chat], ceiling: int, words: str) -> tuple
 
 @contextmanager
 def _session(
-    messages: Sequence[Chat], ceiling: int, *, without: str = "", extractive: bool = False
+    messages: Sequence[Chat], ceiling: int, *, summarizer: Summarizer | None, without: str = ""
 ) -> Iterator[Session]:
     settings: dict[str, Any] = {"max_view_tokens": ceiling, "quiet": True}
     if without == "digests":
@@ -94,7 +104,7 @@ def _session(
         store="memory:",
         model=MODEL,
         policy="rent-or-buy",
-        summarizer=None if extractive else StandInWriter(summary_size(ceiling)),
+        summarizer=summarizer,
         settings=Settings(**settings),
     ) as library:
         session = library.session("likelihood")

@@ -79,13 +79,10 @@ class Summarizing:
     def __init__(self, opening: Opening, summariser: StandIn) -> None:
         model = StandInModel(summariser=summariser, profile={"max_input_tokens": opening.window})
         trigger: tuple[Literal["tokens"], int] = ("tokens", opening.trigger)
+        given: dict[str, Any] = {"keep": ("messages", opening.keep)} if opening.keep else {}
         if opening.variant == "untrimmed":
-            self._middleware = SummarizationMiddleware(model, trigger=trigger, trim_tokens_to_summarize=None)
-        elif opening.keep:
-            keep: tuple[Literal["messages"], int] = ("messages", opening.keep)
-            self._middleware = SummarizationMiddleware(model, trigger=trigger, keep=keep)
-        else:
-            self._middleware = SummarizationMiddleware(model, trigger=trigger)
+            given["trim_tokens_to_summarize"] = None
+        self._middleware = SummarizationMiddleware(model, trigger=trigger, **given)
         self._state = State()
 
     def request(self, new: Messages, reported: Reported | None) -> Messages:

@@ -8,7 +8,7 @@ import pytest
 from bench.likelihood import __main__ as command
 from bench.likelihood.evidence import (
     ablation_table,
-    beside_ours,
+    beside,
     by_length,
     by_point,
     interval,
@@ -16,8 +16,8 @@ from bench.likelihood.evidence import (
     main_table,
     picture,
     share,
+    still_called,
     still_named,
-    still_whole,
     validity_of,
     views_in,
 )
@@ -66,7 +66,7 @@ def pairs(count: int, *, named: float, other: float) -> list[dict[str, Any]]:
     return found
 
 
-def test_losses_are_per_token_of_the_action_and_by_kind():
+def test_losses_are_per_token_of_references_and_by_kind():
     scores = by_point(rows(lowwater_25=2.0))
     whole, paths = (
         loss_per_token(scores, "lowwater-25%"),
@@ -76,7 +76,7 @@ def test_losses_are_per_token_of_the_action_and_by_kind():
     assert whole is not None
     assert paths is not None
     assert code is not None
-    assert whole.mean == pytest.approx(0.5, abs=0.02)
+    assert whole == paths
     assert paths.mean == pytest.approx(1.0, abs=0.03)
     assert code.mean == 0
     assert loss_per_token(scores, "lowwater-25%", kinds=["number"]) is None
@@ -104,22 +104,24 @@ def test_points_of_one_session_are_drawn_together():
 def test_views_are_compared_on_the_same_points():
     found = rows(lowwater_25=1.0, newest_25=3.0)
     alone = [row("source/alone#1", "full", log=-1.0), row("source/alone#1", "newest-25%", log=-90.0)]
-    line = next(each for each in beside_ours(by_point([*found, *alone])) if each.startswith("| newest"))
-    assert "| 40 | +0.5" in line
+    line = next(each for each in beside(by_point([*found, *alone])) if each.startswith("| newest"))
+    assert "| 40 | +1.0" in line
     assert line.endswith("| yes |")
 
 
 def test_what_is_still_written_counts_only_what_the_model_writes_under_the_full_prompt():
     scores = by_point(
         [
-            row("a#1", "full", log=-1.0, spots="110"),
-            row("a#1", "lowwater-25%", log=-1.0, hits="1011", spots="011"),
-            row("b#1", "full", log=-1.0, hits="1110", spots="1"),
-            row("b#1", "lowwater-25%", log=-1.0, spots="1"),
+            row("a#1", "full", log=-1.0, spots="1110"),
+            row("a#1", "lowwater-25%", log=-1.0, spots="0101"),
+            row("b#1", "full", log=-1.0, spots="10"),
+            row("b#1", "lowwater-25%", log=-1.0, spots="11"),
+            row("c#1", "full", log=-1.0, spots="0"),
+            row("c#1", "lowwater-25%", log=-1.0, spots="1"),
         ]
     )
-    assert share(scores, "lowwater-25%", still_whole) == 0
-    assert share(scores, "lowwater-25%", still_named) == pytest.approx(2 / 3)
+    assert share(scores, "lowwater-25%", still_called) == pytest.approx(1 / 2)
+    assert share(scores, "lowwater-25%", still_named) == pytest.approx(1 / 2)
 
 
 def test_the_area_under_the_curve():
@@ -148,13 +150,34 @@ def test_no_table_of_views_before_the_check_passes(tmp_path, monkeypatch: pytest
         path = tmp_path / f"{count}.jsonl"
         path.write_text("".join(json.dumps(each) + "\n" for each in found))
         monkeypatch.setattr(command, "SCORES", path)
-        monkeypatch.setattr(command, "SAMPLE_SCORES", tmp_path / "none")
+        for name in ("SAMPLE_SCORES", "SUMMARY_SCORES", "PROBE_SCORES"):
+            monkeypatch.setattr(command, name, tmp_path / "none")
+        composable = tmp_path / "composable.json"
+        composable.write_text(json.dumps({each["point"]: each["point"].endswith("7#1") for each in found}))
+        monkeypatch.setattr(command, "COMPOSABLE", composable)
         return "\n".join(command.page())
 
     assert "no table of views is published" in said(20)
     assert "| newest-25% |" not in said(20)
     assert "it **passes**" in said(220)
     assert "| newest-25% |" in said(220)
+
+
+def test_scores_are_packed_and_what_was_scored_again_replaces_them(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    import json
+
+    kept, working = tmp_path / "kept" / "scores.jsonl.xz", tmp_path / "scores.jsonl"
+    kept.parent.mkdir()
+    monkeypatch.setattr(command, "FOLDER", tmp_path)
+    monkeypatch.setattr(command, "SCORES", kept)
+    for name in ("SAMPLE_SCORES", "SUMMARY_SCORES", "PROBE_SCORES"):
+        monkeypatch.setattr(command, name, tmp_path / "kept" / "none.xz")
+    for log in (-1.0, -2.0):
+        working.write_text(json.dumps(row("a/b#1", "full", log=log)) + "\n")
+        assert command.scores_of(kept)["a/b#1"]["full"]["logs"]["path"] == log
+        command.keep_scores()
+        assert not working.exists()
+        assert command.scores_of(kept)["a/b#1"]["full"]["logs"]["path"] == log
 
 
 def test_the_tables_name_every_view_once_and_the_picture_is_drawing():

@@ -7,7 +7,7 @@ import pytest
 
 from bench.likelihood.points import Decision, Point, band_of
 from bench.likelihood.prompts import Chat, action_of, prompt_tokens
-from bench.likelihood.validity import REMOVED, Pair, checked, pairs_of, views_of
+from bench.likelihood.validity import REMOVED, Pair, checked, is_composable, pairs_of, views_of
 from bench.likelihood.views import (
     PARTS,
     drawn,
@@ -173,6 +173,16 @@ def test_the_check_takes_some_points_of_each_session_and_band():
     made = decision(session(), '{"path": "report_4.txt"}')
     assert checked([made, decision(session(), '{"path": "unknown"}')]) == [made]
     assert isinstance(pairs_of(made)[0], Pair)
+
+
+def test_a_path_said_in_parts_elsewhere_can_be_put_together_and_an_unknown_name_cannot():
+    messages = session()
+    at = next(at for at, each in enumerate(messages) if each["role"] == "tool")
+    said = [*messages, {"role": "user", "content": "Everything is in the folder reports, under builds."}]
+    said[at] = {**messages[at], "content": f"{messages[at]['content']}\nsee reports/builds and qzlk_9917"}
+    together, alone = (decision(said, f'{{"path": "{name}"}}') for name in ("reports/builds", "qzlk_9917"))
+    assert is_composable(together, Pair(named=at, other=at))
+    assert not is_composable(alone, Pair(named=at, other=at))
 
 
 def test_a_worker_begins_another_session_told_how_much_to_keep():
