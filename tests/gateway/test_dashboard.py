@@ -13,7 +13,7 @@ from lowwater import Lowwater
 from lowwater.core.stored import About
 from lowwater.errors import BadInput
 from lowwater.gateway.app import Gateway
-from lowwater.gateway.dashboard.access import COOKIE, HEADER, DashboardAccess, Grant
+from lowwater.gateway.dashboard.access import HEADER, DashboardAccess, Grant
 from lowwater.gateway.dashboard.app import Dashboard, DashboardServer
 from lowwater.gateway.options import GatewayOptions
 from lowwater.gateway.server import served
@@ -181,13 +181,35 @@ def test_nothing_is_read_without_the_token(store: Store) -> None:
         for path in ("undo", "pin", "unpin", "compact", "delete", "restore", "unlock"):
             assert stranger.post(path, name="work").status_code == 401, path
         assert stranger.post("login", token="lw-guess").status_code == 403
-        assert COOKIE not in stranger.client.cookies
+        assert not stranger.client.cookies
         for each in range(12):
             stranger.post("login", token=f"lw-guess-{each}")
         assert stranger.post("login", token=TOKEN).status_code == 200, "guesses keep nobody out"
         page = client.get(f"{url}/dashboard")
         assert page.status_code == 200
         assert TOKEN not in page.text
+
+
+def test_two_dashboards_on_one_host_keep_out_of_each_others_way(store: Store) -> None:
+    with (
+        served(DashboardServer(opened(store))) as one,
+        served(DashboardServer(opened(store))) as two,
+        httpx2.Client(timeout=30) as client,
+    ):
+        at_one, at_two = (Opened(url=url, store=store, client=client) for url in (one, two))
+        assert at_one.post("login", token=TOKEN).is_success
+        key_of_one = client.headers[HEADER]
+        assert at_two.post("login", token=TOKEN).is_success
+        assert at_two.get("sessions").is_success
+        client.headers[HEADER] = key_of_one
+        assert at_one.get("sessions").is_success
+        assert at_two.get("sessions").status_code == 401
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:x", "127.0.0.1:99999", "[::1", "localhost:"])
+def test_an_address_without_a_usable_port_breaks_nothing(owner: Opened, host: str) -> None:
+    answer = owner.client.get(f"{owner.url}/dashboard/api/sessions", headers={"host": host})
+    assert answer.status_code in {200, 401, 403}
 
 
 def test_a_cookie_ends_with_its_time_and_by_logging_out() -> None:
