@@ -181,7 +181,9 @@ def noting_interrupts() -> Iterator[list[int]]:
 def run(command: Callable[[], object]) -> int:
     """Run `command` and return the exit code of the process; every error is printed as one sentence."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
+        # Windows gives a pipe or a file a code page that lacks most of what is printed.
+        is_ansi = os.name == "nt" and not sys.stdout.isatty()
+        sys.stdout.reconfigure(encoding="utf-8" if is_ansi else None, errors="backslashreplace")
     try:
         code = _exit_code(command)
         sys.stdout.flush()
