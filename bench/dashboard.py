@@ -5,7 +5,7 @@
 
 The session is played by the real engine, and so are those that the list repeats under other names; both stay in `bench/.dashboard`.
 Each page is opened in a new window of a browser without a cache, beside `lowwater dashboard` in a process of its own. The first paint
-is when there are figures on the screen, drawn is when every chart is; a frame over 50 ms is one that can be felt.
+is when there are figures and charts on the screen, drawn is when the prompts are divided by kind; a frame over 50 ms is one that can be felt.
 The command ends with status 1 if a first paint takes a second or more, or scrolling stands still for a quarter of one.
 """
 
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -69,6 +69,10 @@ class Seen(Struct, frozen=True, kw_only=True):
     painted: float
     drawn: float
     requests: list[dict[str, Any]]
+    server: float
+    """The processor time of the server until everything was drawn; waiting for other programs is not in it."""
+    page: float
+    """The processor time of the page's own thread until then."""
     frames: list[float]
     """The milliseconds between one frame and the next while the page was scrolled."""
 
@@ -86,7 +90,7 @@ def main(arguments: list[str]) -> int:
             path=one_session(given.calls),
             session=LONG,
             painted="#tiles .figure",
-            drawn="#fill canvas",
+            drawn="#fill tr.u-series:nth-child(4)",
         ),
         Screen(
             name=f"a list of {given.sessions:,} sessions",
@@ -167,16 +171,16 @@ def _play(store: Store, name: str, calls: int) -> None:
 
 def _tell(screen: Screen) -> list[str]:
     """Print what a page took; return what missed its bound."""
-    with _serving(screen.path) as url, playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        seen = [_look(browser, url, screen) for _ in range(ROUNDS)]
-        browser.close()
+    seen = [_look(screen) for _ in range(ROUNDS)]
     usual = sorted(seen, key=lambda each: each.painted)[len(seen) // 2]
     painted, drawn = median(each.painted for each in seen), median(each.drawn for each in seen)
     # The window's first frame comes before anything has moved.
     frames = [frame for each in seen for frame in each.frames[1:]]
     print(f"{screen.name}, {screen.path.stat().st_size / 1e6:,.0f} MB, median of {ROUNDS}:")
-    print(f"  first paint {painted:.2f} s, drawn {drawn:.2f} s")
+    server, page = median(each.server for each in seen), median(each.page for each in seen)
+    print(
+        f"  first paint {painted:.2f} s, drawn {drawn:.2f} s; processor time: server {server:.2f} s, page {page:.2f} s"
+    )
     for each in usual.requests:
         print(f"    {each['name']:<10} {each['took'] / 1e3:>6.2f} s {each['bytes'] / 1e3:>8,.0f} KB")
     felt = sum(frame > _FELT for frame in frames) / len(frames)
@@ -189,22 +193,45 @@ def _tell(screen: Screen) -> list[str]:
     return late + rough
 
 
-def _look(browser: playwright.Browser, url: str, screen: Screen) -> Seen:
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    page = context.new_page()
-    page.set_default_timeout(120_000)
+def _look(screen: Screen) -> Seen:
+    """Open a page in a new browser, over a server that has just been started."""
+    with _serving(screen.path) as served, playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.set_default_timeout(120_000)
+        seen = _seen(page, served, screen)
+        browser.close()
+        return seen
+
+
+def _seen(page: playwright.Page, served: "_Served", screen: Screen) -> Seen:
+    developer = page.context.new_cdp_session(page)
+    developer.send("Performance.enable", {"timeDomain": "threadTicks"})
+    before, url = _processor_time(served.process), served.url
     painted = _since_start(page, f"{url}&s={screen.session}" if screen.session else url, screen.painted)
     drawn = _since_start(page, "", screen.drawn)
-    page.wait_for_load_state("networkidle")
     requests = cast("list[dict[str, Any]]", page.evaluate(_REQUESTS))
+    metrics = {each["name"]: each["value"] for each in developer.send("Performance.getMetrics")["metrics"]}
+    server = _processor_time(served.process) - before
     page.mouse.move(640, 450)
     page.evaluate(_FRAMES)
     for turn in range(_TURNS):
         page.mouse.wheel(0, _WHEEL if turn < _TURNS // 2 else -_WHEEL)
         page.wait_for_timeout(16)
     frames = cast("list[float]", page.evaluate("window.frames_"))
-    context.close()
-    return Seen(painted=painted, drawn=drawn, requests=requests, frames=frames)
+    return Seen(
+        painted=painted,
+        drawn=drawn,
+        requests=requests,
+        server=server,
+        page=metrics["TaskDuration"],
+        frames=frames,
+    )
+
+
+def _processor_time(process: "subprocess.Popen[str]") -> float:
+    user, system = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def _since_start(page: playwright.Page, url: str, selector: str) -> float:
@@ -224,9 +251,14 @@ def chromium() -> str:
         return started.chromium.executable_path
 
 
+class _Served(NamedTuple):
+    url: str
+    process: "subprocess.Popen[str]"
+
+
 @contextmanager
-def _serving(path: Path) -> Iterator[str]:
-    """Yield the URL of `lowwater dashboard` over a store, in a process of its own."""
+def _serving(path: Path) -> Iterator["_Served"]:
+    """Yield `lowwater dashboard` over a store, in a process of its own."""
     command = [sys.executable, "-m", "lowwater", "dashboard", "--store", f"sqlite:///{path}"]
     environment = os.environ | {"LOWWATER_DASHBOARD_TOKEN": TOKEN}
     process = subprocess.Popen(
@@ -234,7 +266,8 @@ def _serving(path: Path) -> Iterator[str]:
     )
     try:
         assert process.stdout is not None
-        yield next(word for line in process.stdout for word in line.split() if word.startswith("http://"))
+        url = next(word for line in process.stdout for word in line.split() if word.startswith("http://"))
+        yield _Served(url, process)
     finally:
         process.terminate()
         process.wait()

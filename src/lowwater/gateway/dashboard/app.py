@@ -26,7 +26,7 @@ from lowwater.core.stored import Listed
 from lowwater.errors import BadInput, LowwaterError
 from lowwater.gateway.dashboard.access import HEADER, DashboardAccess, Grant, cookie_name
 from lowwater.gateway.dashboard.contents import Contents
-from lowwater.gateway.dashboard.figures import filling_page, session_page, session_rows
+from lowwater.gateway.dashboard.figures import WindowFillings, compaction_page, session_page, session_rows
 from lowwater.gateway.options import GatewayOptions
 from lowwater.gateway.origin_checks import refuse_web_pages
 from lowwater.gateway.relay import Receive, Scope, Send
@@ -104,6 +104,7 @@ class Dashboard:
         self._undo_seconds = undo_seconds
         self._secret = store.secret()
         self._contents = Contents(store, options.settings)
+        self._fillings = WindowFillings(store, options.settings)
         self._deletions: dict[str, _Deletion] = {}
         self._listed: tuple[float, list[Listed]] = (float("-inf"), [])
         self._streams = 0
@@ -113,6 +114,7 @@ class Dashboard:
             "sessions": self._sessions,
             "session": self._session,
             "filling": self._filling,
+            "reason": self._reason,
             "compaction": self._compaction,
             "message": self._message,
             "pins": self._pins,
@@ -260,7 +262,11 @@ class Dashboard:
 
     async def _filling(self, request: Request, _: Grant) -> object:
         listed = await self._named(request.query_params.get("name", ""))
-        return await run_in_threadpool(filling_page, self._store, listed)
+        return await run_in_threadpool(self._fillings.page, listed)
+
+    async def _reason(self, request: Request, _: Grant) -> object:
+        listed = await self._named(request.query_params.get("name", ""))
+        return await run_in_threadpool(compaction_page, self._store, listed, _number(request, "number", 0))
 
     async def _compaction(self, request: Request, grant: Grant) -> object:
         listed = await self._seen(request.query_params.get("name", ""), grant)
