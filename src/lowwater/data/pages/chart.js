@@ -31,7 +31,8 @@ const sizeOf = (plot, width) => ({
  * `series`: each `name`, `ys` (null where it has no value), `colour`, `width`, `dash`, `isBold`, `fill` of an area, and
  * for a point `dot` (`size`, `isHollow`) and `mark`, a shorter name. A threshold is a series of one value, dashed.
  * `marks`: vertical lines at an `x`, each with a `name` and, for an event, its `kind` and what is `said` about it.
- * `sync`: charts with the same word share their cursor. `onpick(name)` is called when the line of a series is clicked.
+ * `sync`: charts with the same word share their cursor. `onpick(name)` is called when the line of a series is clicked,
+ * `onopen(index)` when a value of the base is, or Enter is pressed on it.
  */
 function chart(host, plot) {
   const { xs, series, kind, marks = [], told } = plot;
@@ -233,6 +234,7 @@ function chart(host, plot) {
   Object.entries(about).forEach(([name, value]) => u.over.setAttribute(name, value));
   u.over.addEventListener("keydown", (event) => {
     const at = u.cursor.idx ?? -1;
+    if (event.key === "Enter" && at >= 0) plot.onopen?.(at);
     const next = { Home: 0, End: xs.length - 1 }[event.key] ?? at + (STEPS[event.key] ?? NaN);
     if (event.key === "Escape") u.setCursor({ left: -10, top: -10 });
     if (Number.isNaN(next)) return;
@@ -241,6 +243,7 @@ function chart(host, plot) {
     u.setCursor({ left: u.valToPos(xs[index], "x"), top: u.over.clientHeight / 2 });
   });
   if (plot.onpick) u.over.addEventListener("click", () => focused && plot.onpick(series[focused - 1].name));
+  if (plot.onopen) u.over.addEventListener("click", () => isKnown(u.cursor.idx) && plot.onopen(u.cursor.idx));
   followCursor(u);
   host.replaceChildren(u.root, ...eventKeys(marks), ...(isPoints ? [] : [inATable(plot, title)]));
   if (!hosts.has(host)) new ResizeObserver(() => fit(host)).observe(host);

@@ -452,7 +452,7 @@ function eventFacts(told, event) {
   for (const each of event.rejected) facts.push(["refused", `${each.by}: ${each.said || each.code}${each.missing ? `, ${each.missing} references missing` : ""}`]);
   facts.push(["price", `expected ${dollars(event.predicted_price)}, to save ${dollars(event.predicted_saves)} at each later call`]);
   facts.push(["payback", paybackOf(event)]);
-  const list = make("dl", {}, ...facts.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)]));
+  const list = make("dl", { class: "facts" }, ...facts.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)]));
   if (!told.sees) return [list];
   const sides = make("div");
   const look = () => attempt(async () => sides.replaceChildren(...sidesOf(await ask(at("compaction", { name: told.name, number: event.number })))));
