@@ -5,6 +5,8 @@ const FONT = "12px system-ui, sans-serif";
 const GLYPHS = { summary: ["▲", 4], prune: ["■", 3], condense: ["◆", 7] };
 const PATTERNS = { solid: undefined, dashed: [7, 3], dotted: [2, 3] };
 const STEPS = { ArrowRight: 1, ArrowLeft: -1, ArrowUp: 1, ArrowDown: -1, PageUp: 10, PageDown: -10 };
+/** How far apart the marks of events are at least, in pixels, where there are many. */
+const NEAREST = 12;
 const hosts = new Set();
 const ruler = document.body.appendChild(make("i", { hidden: true }));
 
@@ -155,9 +157,13 @@ function chart(host, plot) {
 
   const placeFlags = (u) => {
     const { min, max } = u.scales.x;
-    for (const { x, flag } of flags) {
-      flag.hidden = x < min || x > max;
-      flag.style.left = `${u.valToPos(x, "x")}px`;
+    let free = 0;
+    for (const { x, kind, flag } of flags) {
+      const left = u.valToPos(x, "x");
+      // Hundreds of events would hide the chart: of those that are close together, the first is marked; zooming in shows the others.
+      flag.hidden = x < min || x > max || (Boolean(kind) && left < free);
+      flag.style.left = `${left}px`;
+      if (!flag.hidden && kind) free = left + NEAREST;
     }
   };
 
@@ -180,7 +186,7 @@ function chart(host, plot) {
   host.plot?.destroy();
   const width = Math.floor(host.clientWidth) || PAPER;
   const longest = () => Math.max(0, ...shown().map((each) => Math.min(22, each.name.length)));
-  const right = isPoints || isStacked ? 12 : (u) => (isWide(u.width) ? longest() * 7 + 22 : 8);
+  const right = isPoints || isStacked ? 24 : (u) => (isWide(u.width) ? longest() * 7 + 22 : 8);
   const u = new uPlot(
     {
       class: kind,

@@ -26,7 +26,7 @@ from lowwater.settings import Settings
 
 _MOST_POINTS = 1_200
 """Points of a chart: more than a screen has. Of more calls, evenly spaced ones are shown, and those around compactions."""
-_MOST_COMPACTIONS = 500
+_MOST_COMPACTIONS = 2_000
 _MOST_COUNTED = 4
 """Sessions whose windows' fillings are remembered: some megabytes for 20,000 calls."""
 

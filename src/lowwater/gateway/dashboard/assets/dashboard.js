@@ -323,7 +323,7 @@ function drawTiles(told) {
     tile("bill so far", dollars(costs.total), costs.summaries ? `summaries ${dollars(costs.summaries)}` : `${counted(told.totals.turns)} calls`),
     tile("saved", ...saving(costs.total, costs.untouched)),
     tile("compactions", counted(told.compaction_count), removed ? `${tokens(removed)} tokens removed` : "nothing removed yet"),
-    tile("in view", `${counted(told.messages)} of ${counted(told.history)}`, "messages; all can be recalled"),
+    tile("in view", `${counted(told.messages)} of ${told.history < 1e4 ? counted(told.history) : tokens(told.history)}`, "messages; all can be recalled"),
   );
 }
 
