@@ -82,7 +82,7 @@ def _play(path: Path, turns: int, *, as_lists: bool = False) -> Iterator[Figures
             yield Figures(
                 turns=turn, resident=_resident(), written=_written(), seconds=time.perf_counter() - begun
             )
-        answer, result = _answer(turn, chance), _result(turn, chance)
+        answer, result = tool_call(turn, chance), tool_result(turn, chance)
         session.prepare(sent if as_lists else None)
         session.record(answer)
         if as_lists:
@@ -92,7 +92,8 @@ def _play(path: Path, turns: int, *, as_lists: bool = False) -> Iterator[Figures
     lowwater.close()
 
 
-def _answer(turn: int, chance: random.Random) -> dict[str, Any]:
+def tool_call(turn: int, chance: random.Random) -> dict[str, Any]:
+    """Return the answer of a model that says something and calls a tool."""
     use = {
         "type": "tool_use",
         "id": f"call_{turn}",
@@ -108,7 +109,8 @@ def _answer(turn: int, chance: random.Random) -> dict[str, Any]:
     }
 
 
-def _result(turn: int, chance: random.Random) -> dict[str, Any]:
+def tool_result(turn: int, chance: random.Random) -> dict[str, Any]:
+    """Return what that tool returned: a few lines, or many."""
     said = "\n".join(" ".join(chance.choices(_WORDS, k=9)) for _ in range(chance.choice([3, 10, 40])))
     return {
         "role": "user",

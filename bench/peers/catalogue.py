@@ -69,6 +69,30 @@ STRANDS = Package(
     packages=("strands-agents",),
     worker="bench.peers.strands_worker",
 )
+DEEPAGENTS = Package(
+    environment="deepagents",
+    requirements=("deepagents==0.7.32", "langchain==1.4.7"),
+    packages=("deepagents", "langchain"),
+    worker="bench.peers.deepagents_worker",
+)
+LEANCTX = Package(
+    environment="leanctx",
+    requirements=("leanctx==0.3.1",),
+    packages=("leanctx",),
+    worker="bench.peers.leanctx_worker",
+)
+LLMTRIM = Package(
+    environment="llmtrim",
+    requirements=("llmtrim==0.13.7",),
+    packages=("llmtrim",),
+    worker="bench.peers.llmtrim_worker",
+)
+LLMSLIM = Package(
+    environment="llmslim",
+    requirements=("llmslim[langchain-agents]==0.11.2", "langchain==1.4.7"),
+    packages=("llmslim", "langchain"),
+    worker="bench.peers.llmslim_worker",
+)
 
 VARIANTS = (
     Variant(name="hermes", package=HERMES, variant="compressor", asks="other", model="hermes-classic"),
@@ -97,5 +121,9 @@ VARIANTS = (
     Variant(name="strands", package=STRANDS, variant="summarizing"),
     Variant(name="litellm-compress", package=LITELLM, variant="compress"),
     Variant(name="litellm-trim", package=LITELLM, variant="trim"),
+    Variant(name="deepagents", package=DEEPAGENTS, variant="defaults"),
+    Variant(name="leanctx", package=LEANCTX, variant="strategies"),
+    Variant(name="llmtrim", package=LLMTRIM, variant="agent"),
+    Variant(name="llmslim", package=LLMSLIM, variant="tool-output"),
 )
 """As in the first measurement, and some beside."""

@@ -1,6 +1,5 @@
 """An environment of its own for a peer: they pin each other's dependencies away."""
 
-import fcntl
 import re
 import subprocess
 import venv
@@ -74,6 +73,8 @@ def _version_of(line: str) -> str:
 @contextmanager
 def _alone(name: str) -> Iterator[None]:
     """Keep other processes from the environment meanwhile."""
+    import fcntl  # noqa: PLC0415 - POSIX only, and tests that install nothing import this module
+
     ENVIRONMENTS.mkdir(exist_ok=True)
     with (ENVIRONMENTS / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

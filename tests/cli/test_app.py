@@ -55,6 +55,26 @@ def test_help_has_examples_that_name_real_commands() -> None:
     assert {words[1] for words in examples} <= COMMANDS.keys()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(["serve", "--idle", "never"], "'never' is none of 'off', 'compact'", id="choice"),
+        pytest.param(["audit", "--by", "moon"], "'moon' is none of 'model'", id="choice-of-many"),
+        pytest.param(["serve", "--port", "http"], "it has to be a whole number", id="integer"),
+        pytest.param(["serve", "--idle-limit", "much"], "it has to be a number", id="number"),
+        pytest.param(["serve", "--port", "99999"], "it can be at most 65535", id="too-large"),
+        pytest.param(["recall", "a", "b", "--limit", "0"], "it has to be at least 1", id="too-small"),
+        pytest.param(["sessions", "list", "--limit", "x"], "it has to be a whole number", id="subcommand"),
+    ],
+)
+def test_a_bad_value_is_told_in_plain_words(arguments: list[str], said: str) -> None:
+    shown = lowwater(*arguments)
+    assert shown.returncode == 2
+    assert said in shown.stderr
+    assert "Input should" not in shown.stderr
+    assert "Value error" not in shown.stderr
+
+
 def test_no_arguments_show_the_help() -> None:
     shown = lowwater()
     assert shown.stdout.strip() == lowwater("--help").stdout.strip()

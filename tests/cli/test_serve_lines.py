@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import re
 import signal
 import subprocess
@@ -29,6 +28,7 @@ def read_until(descriptor: int, pattern: str, said: bytes = b"") -> tuple[bytes,
 
 
 def test_on_a_terminal_a_request_is_a_line_for_a_person_and_ctrl_c_prints_the_bill(tmp_path: Path) -> None:
+    pty = pytest.importorskip("pty", reason="needs a POSIX terminal")
     ours, theirs = pty.openpty()
     env = {**os.environ, "LOWWATER_STORE": f"sqlite:///{tmp_path / 's.db'}", "COLUMNS": "120"}
     with subprocess.Popen(

@@ -1,7 +1,6 @@
 """`lowwater sessions delete` and `prune`: gone for good, and only what was meant."""
 
 import os
-import pty
 import subprocess
 import sys
 import time
@@ -45,6 +44,7 @@ def content(store: Path) -> bytes:
 
 def at_terminal(answer: bytes, *args: str) -> tuple[int, bytes]:
     """Run the command on a terminal of its own and type an answer; return its exit code and all it said."""
+    pty = pytest.importorskip("pty", reason="needs a POSIX terminal")
     ours, theirs = pty.openpty()
     process = subprocess.Popen([COMMAND, *args], stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)

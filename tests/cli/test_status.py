@@ -91,7 +91,9 @@ def test_an_unknown_name_is_one_sentence_with_a_proposal(store: Path) -> None:
 
 def test_an_empty_store_is_one_sentence(tmp_path: Path) -> None:
     for args in (["status"], ["status", "--all"], ["status", "x"]):
-        assert refused(tmp_path / "none.db", *args).startswith("no session is kept yet: there is no file")
+        said = refused(tmp_path / "none.db", *args)
+        assert said.startswith("no session is kept yet: there is no file")
+        assert "`lowwater run -- claude` keeps the first one" in said
 
 
 def test_a_session_tells_its_costs_by_model_and_summarizer_and_since_when(store: Path) -> None:

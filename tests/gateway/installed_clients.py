@@ -1,10 +1,10 @@
 """Real clients for the gateway, each installed on first use into a folder of its own under `bench/.envs`."""
 
-import fcntl
 import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
 from msgspec import Struct
 
 from bench.peers.environment import ENVIRONMENTS, python_with
@@ -42,6 +42,7 @@ def program_of(package: Package) -> Path:
     home.mkdir(parents=True, exist_ok=True)
     program, ready = home / "node_modules" / ".bin" / package.name, home / "installed.txt"
     with (NPM / f"{package.name}.lock").open("w") as lock:
+        fcntl = pytest.importorskip("fcntl", reason="needs POSIX file locks")
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not ready.exists() or ready.read_text() != package.asked:
             _install(package, home)

@@ -13,11 +13,13 @@ from lowwater import Lowwater
 from lowwater.core.stored import About
 from lowwater.errors import BadInput
 from lowwater.gateway.app import Gateway
-from lowwater.gateway.dashboard.access import COOKIE, HEADER, DashboardAccess, Grant
+from lowwater.gateway.dashboard.access import HEADER, DashboardAccess, Grant
 from lowwater.gateway.dashboard.app import Dashboard, DashboardServer
+from lowwater.gateway.dashboard.figures import WindowFillings
 from lowwater.gateway.options import GatewayOptions
 from lowwater.gateway.server import served
 from lowwater.protocols import Store
+from lowwater.settings import Settings
 from lowwater.stores.memory import MemoryStore
 from lowwater.stores.sqlite.store import SqliteStore
 from lowwater.testing import demo_session
@@ -117,7 +119,11 @@ def test_a_session_is_told_with_its_calls_its_bill_and_its_compactions(owner: Op
     assert calls["paid"][-1] == costs["total"] == row["cost"]
     assert calls["untouched"][-1] == costs["untouched"] > costs["total"]
     assert page["compaction_count"] == row["compactions"] == len(page["compactions"]) > 0
-    assert all(event["because"]["said"] for event in page["compactions"])
+    for event in page["compactions"]:
+        reason = owner.get("reason", name="work", number=str(event["number"])).json()
+        assert reason["because"]["said"]
+        assert {name: reason[name] for name in event} == event
+    assert owner.get("reason", name="work", number="999").status_code == 400
     assert page["cache"]["until"] == calls["at"][-1] + page["cache"]["lifetime"]
 
 
@@ -133,13 +139,43 @@ def test_what_fills_the_window_adds_up_to_each_prompt(owner: Opened) -> None:
     assert max(shortened) > 0
 
 
+def test_what_fills_the_window_is_counted_on_when_a_session_goes_on() -> None:
+    kept = MemoryStore()
+    messages = demo_session(turns=70).as_anthropic()
+    assert isinstance(messages, list)
+    lowwater = Lowwater(model="claude-haiku-4-5", store=kept, summarizer=())
+    session = lowwater.session("grows")
+    goes_on = WindowFillings(kept, Settings())
+    looked = 0
+    for at, message in enumerate(messages):
+        if message["role"] != "assistant":
+            continue
+        session.prepare(messages[:at])
+        session.record({"role": "assistant", "content": message["content"], "stop_reason": "end_turn"})
+        if at % 20 == 1:
+            session.compress()
+        if at == len(messages) // 2:
+            session.rewind(session.checkpoints()[0].name)
+        if at % 6 == 1:
+            (listed,) = kept.sessions()
+            assert goes_on.page(listed) == WindowFillings(kept, Settings()).page(listed)
+            looked += 1
+    assert looked > 10
+    assert listed.compactions > 2
+    kept.delete("grows")
+    again = Lowwater(model="claude-haiku-4-5", store=kept, summarizer=()).session("grows")
+    again.prepare(messages[:1])
+    again.record({"role": "assistant", "content": "Done.", "stop_reason": "end_turn"})
+    (listed,) = kept.sessions()
+    assert goes_on.page(listed)["index"] == [1]
+
+
 def test_a_long_session_has_as_many_points_as_a_screen_and_the_whole_bill() -> None:
     from lowwater.core.api_calls import Usage
     from lowwater.core.entries import Opened as SessionOpened
     from lowwater.core.events import TurnRecord
     from lowwater.core.stored import Append
     from lowwater.gateway.dashboard.figures import session_page
-    from lowwater.settings import Settings
 
     kept = MemoryStore()
     version = kept.append(
@@ -168,6 +204,7 @@ def test_nothing_is_read_without_the_token(store: Store) -> None:
             "sessions",
             "session",
             "filling",
+            "reason",
             "compaction",
             "message",
             "pins",
@@ -181,13 +218,35 @@ def test_nothing_is_read_without_the_token(store: Store) -> None:
         for path in ("undo", "pin", "unpin", "compact", "delete", "restore", "unlock"):
             assert stranger.post(path, name="work").status_code == 401, path
         assert stranger.post("login", token="lw-guess").status_code == 403
-        assert COOKIE not in stranger.client.cookies
+        assert not stranger.client.cookies
         for each in range(12):
             stranger.post("login", token=f"lw-guess-{each}")
         assert stranger.post("login", token=TOKEN).status_code == 200, "guesses keep nobody out"
         page = client.get(f"{url}/dashboard")
         assert page.status_code == 200
         assert TOKEN not in page.text
+
+
+def test_two_dashboards_on_one_host_keep_out_of_each_others_way(store: Store) -> None:
+    with (
+        served(DashboardServer(opened(store))) as one,
+        served(DashboardServer(opened(store))) as two,
+        httpx2.Client(timeout=30) as client,
+    ):
+        at_one, at_two = (Opened(url=url, store=store, client=client) for url in (one, two))
+        assert at_one.post("login", token=TOKEN).is_success
+        key_of_one = client.headers[HEADER]
+        assert at_two.post("login", token=TOKEN).is_success
+        assert at_two.get("sessions").is_success
+        client.headers[HEADER] = key_of_one
+        assert at_one.get("sessions").is_success
+        assert at_two.get("sessions").status_code == 401
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:x", "127.0.0.1:99999", "[::1", "localhost:"])
+def test_an_address_without_a_usable_port_breaks_nothing(owner: Opened, host: str) -> None:
+    answer = owner.client.get(f"{owner.url}/dashboard/api/sessions", headers={"host": host})
+    assert answer.status_code in {200, 401, 403}
 
 
 def test_a_cookie_ends_with_its_time_and_by_logging_out() -> None:
@@ -209,7 +268,17 @@ def test_a_cookie_alone_opens_nothing_because_a_browser_sends_it_to_other_ports_
 ) -> None:
     cookies = dict(owner.client.cookies)
     headers = {HEADER.encode(): key.encode("latin-1")} if key else {}
-    for path in ("sessions", "session", "filling", "compaction", "message", "pins", "search", "export"):
+    for path in (
+        "sessions",
+        "session",
+        "filling",
+        "reason",
+        "compaction",
+        "message",
+        "pins",
+        "search",
+        "export",
+    ):
         query = {"name": "work", "number": "1", "words": "Remember"}
         url = f"{owner.url}/dashboard/api/{path}"
         answer = httpx2.get(url, params=query, cookies=cookies, headers=headers)
@@ -333,7 +402,17 @@ def test_whatever_is_sent_is_answered_with_a_sentence(tmp_path: Path) -> None:
             for body in (*bodies, b"", b"[]", b"[" * 20_000, b"\xff\xfe", b'{"name": "work", "name": 1}'):
                 answer = client.post(f"{url}/dashboard/api/{path}", content=body, headers=headers)
                 assert answer.status_code < 500, (path, body[:80], answer.text)
-        for path in ("sessions", "session", "filling", "compaction", "message", "pins", "search", "export"):
+        for path in (
+            "sessions",
+            "session",
+            "filling",
+            "reason",
+            "compaction",
+            "message",
+            "pins",
+            "search",
+            "export",
+        ):
             for key in ("name", "number", "words", "first"):
                 for word in ODD_WORDS:
                     answer = client.get(f"{url}/dashboard/api/{path}?name=work&{key}={word}")

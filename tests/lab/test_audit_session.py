@@ -30,6 +30,22 @@ def test_figures_are_told_by_day_and_model():
     assert first.hit_share == pytest.approx(1 / 3)
 
 
+def test_what_each_prompt_held_adds_up_to_it_by_kind():
+    talk = Talk().says("Make the tests pass. " * 200).call(prompt=20_000, read=0)
+    talk.tool("line of text\n" * 4_000, prompt=33_000, read=20_000)
+    talk.compacts().tool("word " * 100, prompt=21_000, read=10_000)
+    columns = talk.audited().calls
+    assert columns is not None
+    prompts = [sum(each) for each in zip(columns.read, columns.written, columns.uncached, strict=True)]
+    held = columns.held
+    assert [each.start + each.user + each.answers + each.results + each.summaries for each in held] == prompts
+    assert held[1].results > 10_000 > held[0].results == 0
+    assert held[2].results < 1_000
+    assert held[2].summaries > 0 == held[1].summaries
+    assert min(each.start for each in held) > 5_000
+    assert held[0].user > 500
+
+
 def test_dollars_are_list_prices_and_add_up_to_where_they_went():
     row = Talk().says().call(prompt=30_000, read=10_000, output=100).audited().rows[0]
     assert row.figures.cost == 10_000 * 500 + 20_000 * 6_250 + 100 * 25_000

@@ -385,7 +385,21 @@ def test_a_project_opens_into_sessions_and_a_session_into_its_calls_and_misses(
     assert page.inner_text("#session-facts").startswith("30 calls · 0 compactions")
     assert page.evaluate("document.activeElement.id") == "session-title"
     assert page.locator("#calls canvas").count() == page.locator("#dollars canvas").count() == 1
+    held = page.evaluate("document.querySelector('#held').plot.data")
+    billed = page.evaluate("document.querySelector('#calls').plot.data")
+    assert held[1] == billed[1], "the kinds add up to the prompts that were billed"
+    page.locator("#held .u-over").focus()
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    assert page.inner_text("#call h3") == "Call 30"
+    assert f"{billed[1][-1]:,} tokens" in page.inner_text("#call dl")
+    page.get_by_role("button", name="Earlier").click()
+    assert page.inner_text("#call h3") == "Call 29"
+    assert page.locator("#call tbody tr").count() == 5
+    page.locator("#held .u-over").click(position={"x": 3, "y": 20})
+    assert page.inner_text("#call h3") == "Call 1"
     page.locator("#session").select_option(label="two · 50 calls")
+    assert page.inner_text("#call") == ""
     assert page.inner_text("#session-facts").startswith("50 calls")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     found = Axe().run(page).response["violations"]

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +31,7 @@ session.compress()
 
 def on_a_terminal(*arguments: str) -> str:
     """Run the program with a terminal for its standard error, and return what is shown there."""
+    pty = pytest.importorskip("pty", reason="needs a POSIX terminal")
     ours, theirs = pty.openpty()
     command = [sys.executable, "-c", PROGRAM, *arguments]
     subprocess.run(command, stderr=theirs, check=True, timeout=60)

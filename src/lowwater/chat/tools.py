@@ -396,7 +396,15 @@ def _run(workspace: Workspace, withheld: frozenset[str], arguments: Arguments) -
 def _stop(running: "subprocess.Popen[bytes]") -> None:
     """Kill a command that is still running and everything it started; a finished command's background jobs stay."""
     if running.poll() is None:
-        os.killpg(running.pid, signal.SIGKILL)
+        if hasattr(os, "killpg"):
+            os.killpg(running.pid, signal.SIGKILL)
+        else:
+            # Windows has no process groups to kill; taskkill follows the children.
+            subprocess.run(  # noqa: S603
+                ["taskkill", "/T", "/F", "/PID", str(running.pid)],  # noqa: S607 - a part of Windows
+                capture_output=True,
+                check=False,
+            )
         running.wait()
 
 

@@ -142,7 +142,7 @@ def audit(
         bool,
         typer.Option(
             "--with-contents",
-            help="Also name paths and commands repeated after a compaction.",
+            help="Also name paths and commands repeated after a compaction; in the page, titles of sessions.",
         ),
     ] = False,
     json: AsJson = False,
@@ -182,7 +182,7 @@ def audit(
         if not report.sessions and not found.interrupted:
             raise BadInput(_nothing_found(report, begin))
         if html is not None:
-            write_page(html, audit_page(report).encode())
+            write_page(html, audit_page(report, with_contents=with_contents).encode())
         if json:
             print_json(audit_json(report, since=begin, interrupted=found.interrupted, before=before))
         else:

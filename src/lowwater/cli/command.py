@@ -3,6 +3,7 @@
 import inspect
 import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -52,8 +53,27 @@ IdleLimitOption = Annotated[
 ]
 
 
+_PLAINLY = (
+    (re.compile(r"Value error, (.*) is not one of (.*)\."), r"\1 is none of \2"),
+    (re.compile(r"Input should be a valid integer.*"), "it has to be a whole number"),
+    (re.compile(r"Input should be a valid number.*"), "it has to be a number"),
+    (re.compile(r"Input should be less than or equal to (.*)"), r"it can be at most \1"),
+    (re.compile(r"Input should be greater than or equal to (.*)"), r"it has to be at least \1"),
+)
+"""What pydantic says of a bad value, which typer prints as it is, and the same for people."""
+
+
 class Command(TyperCommand):
-    """A command whose help does not label its switches `<bool>`."""
+    """A command whose help does not label its switches `<bool>`, and which says plainly what is wrong with a value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer keeps the type private
+        """Parse; a bad value is told in a sentence."""
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            for said, plainly in _PLAINLY:
+                error.message = said.sub(plainly, error.message)
+            raise
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - typer keeps the type private
         """Return the parameters, with the labels of switches removed."""
@@ -161,7 +181,9 @@ def noting_interrupts() -> Iterator[list[int]]:
 def run(command: Callable[[], object]) -> int:
     """Run `command` and return the exit code of the process; every error is printed as one sentence."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
+        # Windows gives a pipe or a file a code page that lacks most of what is printed.
+        is_ansi = os.name == "nt" and not sys.stdout.isatty()
+        sys.stdout.reconfigure(encoding="utf-8" if is_ansi else None, errors="backslashreplace")
     try:
         code = _exit_code(command)
         sys.stdout.flush()

@@ -115,8 +115,12 @@ def run(
 
     lowwater run --idle auto -- claude
     """
-    if shutil.which(command[0]) is None:
+    program = shutil.which(command[0])
+    if program is None:
         raise BadInput(f"there is no program {command[0]!r} on the PATH: install it, or give its whole path")
+    if os.name == "nt":
+        # Windows starts a `.cmd`, as npm installs clients, only by its whole path.
+        command = [program, *command[1:]]
     upstream = upstream_in(os.environ, client_of(command))
     options = GatewayOptions(
         anthropic_upstream=upstream.anthropic,

@@ -46,7 +46,8 @@ def opened_store(
             yield factories.resolve_store(factories.FORGETFUL)
             return
         raise BadInput(
-            f"no session is kept yet: there is no file {file}; --store or LOWWATER_STORE name another place"
+            f"no session is kept yet: there is no file {file}. `lowwater run -- claude` keeps the first one; --store or "
+            "LOWWATER_STORE name another place"
         )
     store = factories.resolve_store(address.strip() or None, redact=redact)
     try:

@@ -1,8 +1,9 @@
 """The ledger: everything that happened in a session, append-only, with the current view kept up to date."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
-from typing import Literal, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Literal, NamedTuple, Protocol, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -95,15 +96,13 @@ class Ledger(Struct, frozen=True, kw_only=True):
 
     def append(self, entry: Entry) -> "Ledger":
         """Return the ledger with `entry` added at its end, or raise IllegalEntry."""
+        if isinstance(entry, Appended):
+            return self._append_messages((entry,))
         entries = self.entries.append(entry)
         match entry:
             case Opened():
                 view = self._advance(self.view, entry, len(self.messages))
                 return replace(self, entries=entries, view=view, vocabulary=entry.vocabulary)
-            case Appended():
-                grown = replace(self, messages=self.messages.extend(_numbered(entry)))
-                view = grown._advance(self.view, entry, len(self.messages))
-                return replace(grown, entries=entries, view=view)
             case PreambleChanged():
                 view = self._advance(self.view, entry, len(self.messages))
                 preambles = self.preambles.append(len(self.entries))
@@ -132,9 +131,19 @@ class Ledger(Struct, frozen=True, kw_only=True):
     def extend(self, entries: Iterable[Entry]) -> "Ledger":
         """Return the ledger with all `entries` added at its end."""
         ledger = self
-        for entry in entries:
-            ledger = ledger.append(entry)
+        for is_messages, run in groupby(entries, key=lambda entry: isinstance(entry, Appended)):
+            if is_messages:
+                ledger = ledger._append_messages(cast("tuple[Appended, ...]", tuple(run)))
+            else:
+                for entry in run:
+                    ledger = ledger.append(entry)
         return ledger
+
+    def _append_messages(self, run: Sequence[Appended]) -> "Ledger":
+        """Return the ledger with entries of nothing but messages added, all of them in one step."""
+        numbered = [each for entry in run for each in _numbered(entry)]
+        grown = replace(self, entries=self.entries.extend(run), messages=self.messages.extend(numbered))
+        return replace(grown, view=_showing_new(self.view, grown.messages, len(self.messages) + 1))
 
     def message(self, number: int) -> Message:
         """Return the original message with this number."""
@@ -173,14 +182,8 @@ class Ledger(Struct, frozen=True, kw_only=True):
             case Opened() | ModelChanged():
                 return replace(view, model=entry.model)
             case Appended():
-                new = original_items(self.messages, message_count + 1, message_count + len(entry.messages))
-                size = sum(entry.tokens)
-                return replace(
-                    view,
-                    items=view.items.extend(new),
-                    tokens=view.tokens + size,
-                    original_tokens=view.original_tokens + size,
-                )
+                last = message_count + len(entry.messages)
+                return _showing_new(view, self.messages, message_count + 1, last)
             case PreambleChanged():
                 return replace(view, system=entry.system, tools=entry.tools, preamble_tokens=entry.tokens)
             case Retracted():
@@ -227,6 +230,18 @@ class Ledger(Struct, frozen=True, kw_only=True):
             name=name,
         )
         return self.saved.append(now)
+
+
+def _showing_new(view: View, messages: AppendOnlyList[Numbered], first: int, last: int | None = None) -> View:
+    """Return a view with the messages from number `first` on at its end."""
+    new = original_items(messages, first, len(messages) if last is None else last)
+    size = sum(item.tokens for item in new)
+    return replace(
+        view,
+        items=view.items.extend(new),
+        tokens=view.tokens + size,
+        original_tokens=view.original_tokens + size,
+    )
 
 
 def _numbered(entry: Appended) -> list[Numbered]:

@@ -1,5 +1,6 @@
 """How each client is pointed to the gateway: by environment variables, by arguments, or by both."""
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
@@ -28,7 +29,9 @@ class Started(Struct, frozen=True, kw_only=True):
 
 def client_of(command: Sequence[str]) -> str:
     """Return the name of the client that a command starts."""
-    return PurePath(command[0]).name.removesuffix(".exe") if command else ""
+    name = PurePath(command[0]).name if command else ""
+    # npm installs a client as `claude.cmd` on Windows.
+    return re.sub(r"\.(?:exe|cmd|bat)$", "", name, flags=re.IGNORECASE)
 
 
 class UpstreamUrls(Struct, frozen=True, kw_only=True):
@@ -112,7 +115,7 @@ def _hermes_base_url(env: Mapping[str, str]) -> str:
     """Return the base URL that Hermes uses for OpenAI-compatible models, from its settings or the environment."""
     path = Path(env.get("HERMES_HOME") or Path(env.get("HOME", "~"), ".hermes").expanduser(), "config.yaml")
     try:
-        settings = yaml.safe_load(path.read_text())
+        settings = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError):
         settings = None
     model = settings.get("model") if isinstance(settings, dict) else None

@@ -70,7 +70,9 @@ def bind(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         bound = socket.socket(family, socket.SOCK_STREAM)
         try:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            # On Windows, SO_REUSEADDR would let two programs listen on one port.
+            option = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
+            bound.setsockopt(socket.SOL_SOCKET, option, 1)
             bound.bind((host, port))
             # Listen already: a client that gets the URL before the server has started then waits instead of failing.
             bound.listen(_BACKLOG)

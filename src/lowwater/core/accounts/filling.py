@@ -1,6 +1,6 @@
 """What filled the window at each call of a session, by kind of content."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
 from msgspec import Struct
@@ -41,26 +41,51 @@ class Filling(Struct, frozen=True, kw_only=True):
     summaries: int = 0
 
 
-def fillings(entries: Iterable[Entry], records: Sequence[TurnRecord]) -> list[Filling]:
-    """Return what filled the prompt of each recorded turn, in order.
+class FillingCounter:
+    """Counts what filled the prompt of each recorded turn, and can go on when the session has.
 
     A turn's answer is appended at the moment of its record; what the view holds just before it is the turn's prompt. The kinds
     are counted as messages are, and scaled so that they add up to the prompt that the provider reported.
     """
-    found: list[Filling] = []
-    ledger, shown = Ledger(), dict.fromkeys(FILL_KINDS, 0)
-    for entry in entries:
-        is_answer = isinstance(entry, Appended) and any(each.role == "assistant" for each in entry.messages)
-        if is_answer:
-            while len(found) < len(records) and records[len(found)].at <= entry.at:
-                found.append(_scaled(shown, records[len(found)]))
-        ledger = ledger.append(entry)
-        if isinstance(entry, Appended):
+
+    def __init__(self) -> None:
+        self.entries = 0
+        """How many entries were counted."""
+        self._found: list[Filling] = []
+        self._shown = dict.fromkeys(FILL_KINDS, 0)
+
+    def count(
+        self, entries: Sequence[Entry], records: Sequence[TurnRecord], view_at: Callable[[int], View]
+    ) -> list[Filling]:
+        """Return what filled the prompt of each turn in `records`, which are all of them, while `entries` are the new ones.
+
+        `view_at` returns the view from when the session had so many entries. It is asked in ascending order.
+        """
+        found = self._found
+        for entry in entries:
+            self.entries += 1
+            if not isinstance(entry, Appended):
+                self._shown = _kinds_of(view_at(self.entries))
+                continue
+            if any(message.role == "assistant" for message in entry.messages):
+                while len(found) < len(records) and records[len(found)].at <= entry.at:
+                    found.append(_scaled(self._shown, records[len(found)]))
             for message, tokens in zip(entry.messages, entry.tokens, strict=True):
-                _add_message(shown, message, tokens)
-        else:
-            shown = _kinds_of(ledger.view)
-    return [*found, *(_scaled(shown, record) for record in records[len(found) :])]
+                _add_message(self._shown, message, tokens)
+        return [*found, *(_scaled(self._shown, record) for record in records[len(found) :])]
+
+
+class ReplayedViews:
+    """The views of a session whose entries are all at hand, asked for in ascending order."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._entries = entries
+        self._ledger = Ledger()
+
+    def at(self, position: int) -> View:
+        """Return the view from when the session had `position` entries."""
+        self._ledger = self._ledger.extend(self._entries[len(self._ledger.entries) : position])
+        return self._ledger.view
 
 
 def _kinds_of(view: View) -> dict[FillKind, int]:

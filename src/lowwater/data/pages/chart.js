@@ -5,6 +5,8 @@ const FONT = "12px system-ui, sans-serif";
 const GLYPHS = { summary: ["▲", 4], prune: ["■", 3], condense: ["◆", 7] };
 const PATTERNS = { solid: undefined, dashed: [7, 3], dotted: [2, 3] };
 const STEPS = { ArrowRight: 1, ArrowLeft: -1, ArrowUp: 1, ArrowDown: -1, PageUp: 10, PageDown: -10 };
+/** How far apart the marks of events are at least, in pixels, where there are many. */
+const NEAREST = 12;
 const hosts = new Set();
 const ruler = document.body.appendChild(make("i", { hidden: true }));
 
@@ -31,7 +33,8 @@ const sizeOf = (plot, width) => ({
  * `series`: each `name`, `ys` (null where it has no value), `colour`, `width`, `dash`, `isBold`, `fill` of an area, and
  * for a point `dot` (`size`, `isHollow`) and `mark`, a shorter name. A threshold is a series of one value, dashed.
  * `marks`: vertical lines at an `x`, each with a `name` and, for an event, its `kind` and what is `said` about it.
- * `sync`: charts with the same word share their cursor. `onpick(name)` is called when the line of a series is clicked.
+ * `sync`: charts with the same word share their cursor. `onpick(name)` is called when the line of a series is clicked,
+ * `onopen(index)` when a value of the base is, or Enter is pressed on it.
  */
 function chart(host, plot) {
   const { xs, series, kind, marks = [], told } = plot;
@@ -154,9 +157,13 @@ function chart(host, plot) {
 
   const placeFlags = (u) => {
     const { min, max } = u.scales.x;
-    for (const { x, flag } of flags) {
-      flag.hidden = x < min || x > max;
-      flag.style.left = `${u.valToPos(x, "x")}px`;
+    let free = 0;
+    for (const { x, kind, flag } of flags) {
+      const left = u.valToPos(x, "x");
+      // Hundreds of events would hide the chart: of those that are close together, the first is marked; zooming in shows the others.
+      flag.hidden = x < min || x > max || (Boolean(kind) && left < free);
+      flag.style.left = `${left}px`;
+      if (!flag.hidden && kind) free = left + NEAREST;
     }
   };
 
@@ -179,7 +186,7 @@ function chart(host, plot) {
   host.plot?.destroy();
   const width = Math.floor(host.clientWidth) || PAPER;
   const longest = () => Math.max(0, ...shown().map((each) => Math.min(22, each.name.length)));
-  const right = isPoints || isStacked ? 12 : (u) => (isWide(u.width) ? longest() * 7 + 22 : 8);
+  const right = isPoints || isStacked ? 24 : (u) => (isWide(u.width) ? longest() * 7 + 22 : 8);
   const u = new uPlot(
     {
       class: kind,
@@ -233,6 +240,7 @@ function chart(host, plot) {
   Object.entries(about).forEach(([name, value]) => u.over.setAttribute(name, value));
   u.over.addEventListener("keydown", (event) => {
     const at = u.cursor.idx ?? -1;
+    if (event.key === "Enter" && at >= 0) plot.onopen?.(at);
     const next = { Home: 0, End: xs.length - 1 }[event.key] ?? at + (STEPS[event.key] ?? NaN);
     if (event.key === "Escape") u.setCursor({ left: -10, top: -10 });
     if (Number.isNaN(next)) return;
@@ -241,6 +249,7 @@ function chart(host, plot) {
     u.setCursor({ left: u.valToPos(xs[index], "x"), top: u.over.clientHeight / 2 });
   });
   if (plot.onpick) u.over.addEventListener("click", () => focused && plot.onpick(series[focused - 1].name));
+  if (plot.onopen) u.over.addEventListener("click", () => isKnown(u.cursor.idx) && plot.onopen(u.cursor.idx));
   followCursor(u);
   host.replaceChildren(u.root, ...eventKeys(marks), ...(isPoints ? [] : [inATable(plot, title)]));
   if (!hosts.has(host)) new ResizeObserver(() => fit(host)).observe(host);

@@ -18,7 +18,6 @@ from lowwater.errors import BadInput
 from lowwater.gateway.options import GatewayOptions, new_capability, short_tenant, source_of
 from lowwater.gateway.tenants import ACCESS, is_admitted, tenant_of
 
-COOKIE = "lowwater_dashboard"
 HEADER = "x-lowwater-dashboard"
 """The header in which the page sends its key; a form on another site cannot set it."""
 _SECONDS = 12 * 3600.0
@@ -29,6 +28,14 @@ _MOST_GUESSES, _GUESS_SECONDS = 10, 60.0
 """How many tenants' keys may be tried in how many seconds, by all holders of cookies together."""
 SHORTEST_TOKEN = 16
 """The fewest characters of a token: too many to be guessed, so wrong tokens need not lock anybody out."""
+
+
+def cookie_name(port: int | None) -> str:
+    """Return the name of the cookie of the dashboard at a port, as its browser sees it.
+
+    Browsers send cookies to all ports of a host: under one name, two dashboards would take each other's cookie away.
+    """
+    return f"lowwater_dashboard_{port or 'default'}"
 
 
 class Grant(Struct, frozen=True, kw_only=True):

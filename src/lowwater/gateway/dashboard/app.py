@@ -24,9 +24,9 @@ from starlette.routing import Route
 
 from lowwater.core.stored import Listed
 from lowwater.errors import BadInput, LowwaterError
-from lowwater.gateway.dashboard.access import COOKIE, HEADER, DashboardAccess, Grant
+from lowwater.gateway.dashboard.access import HEADER, DashboardAccess, Grant, cookie_name
 from lowwater.gateway.dashboard.contents import Contents
-from lowwater.gateway.dashboard.figures import filling_page, session_page, session_rows
+from lowwater.gateway.dashboard.figures import WindowFillings, compaction_page, session_page, session_rows
 from lowwater.gateway.options import GatewayOptions
 from lowwater.gateway.origin_checks import refuse_web_pages
 from lowwater.gateway.relay import Receive, Scope, Send
@@ -104,6 +104,7 @@ class Dashboard:
         self._undo_seconds = undo_seconds
         self._secret = store.secret()
         self._contents = Contents(store, options.settings)
+        self._fillings = WindowFillings(store, options.settings)
         self._deletions: dict[str, _Deletion] = {}
         self._listed: tuple[float, list[Listed]] = (float("-inf"), [])
         self._streams = 0
@@ -113,6 +114,7 @@ class Dashboard:
             "sessions": self._sessions,
             "session": self._session,
             "filling": self._filling,
+            "reason": self._reason,
             "compaction": self._compaction,
             "message": self._message,
             "pins": self._pins,
@@ -188,13 +190,13 @@ class Dashboard:
             raise _Denied(403, "that is not this dashboard's token: take the whole URL that was printed")
         grant = self._access.grant_of(cookie)
         answer = _json({"page_key": grant.page_key if grant else ""})
-        answer.set_cookie(COOKIE, cookie, path=PATH, httponly=True, samesite="strict")
+        answer.set_cookie(cookie_name(request.url.port), cookie, path=PATH, httponly=True, samesite="strict")
         return answer
 
     async def _unlock(self, request: Request) -> object:
         body = await _body(request)
         self._grant(request)
-        key, cookie = str(body.get("key", "")), request.cookies.get(COOKIE, "")
+        key, cookie = str(body.get("key", "")), _cookie(request)
         if not self._access.unlock(cookie, key, self._options, self._secret):
             raise _Denied(403, "that key opens nothing here")
         return {"ok": True}
@@ -202,13 +204,13 @@ class Dashboard:
     async def _logout(self, request: Request) -> Response:
         await _body(request)
         self._grant(request)
-        self._access.lock(request.cookies.get(COOKIE, ""))
+        self._access.lock(_cookie(request))
         answer = _json({"ok": True})
-        answer.delete_cookie(COOKIE, path=PATH, httponly=True, samesite="strict")
+        answer.delete_cookie(cookie_name(request.url.port), path=PATH, httponly=True, samesite="strict")
         return answer
 
     def _grant(self, request: Request) -> Grant:
-        cookie, page_key = request.cookies.get(COOKIE, ""), request.headers.get(HEADER, "")
+        cookie, page_key = _cookie(request), request.headers.get(HEADER, "")
         grant = self._access.opened(cookie, page_key)
         if grant is None:
             raise _Denied(401, _LOCKED)
@@ -260,7 +262,11 @@ class Dashboard:
 
     async def _filling(self, request: Request, _: Grant) -> object:
         listed = await self._named(request.query_params.get("name", ""))
-        return await run_in_threadpool(filling_page, self._store, listed)
+        return await run_in_threadpool(self._fillings.page, listed)
+
+    async def _reason(self, request: Request, _: Grant) -> object:
+        listed = await self._named(request.query_params.get("name", ""))
+        return await run_in_threadpool(compaction_page, self._store, listed, _number(request, "number", 0))
 
     async def _compaction(self, request: Request, grant: Grant) -> object:
         listed = await self._seen(request.query_params.get("name", ""), grant)
@@ -311,7 +317,7 @@ class Dashboard:
 
     async def _events(self, request: Request) -> Response:
         # An EventSource cannot send the header; the stream says only that something has changed.
-        if self._access.grant_of(request.cookies.get(COOKIE, "")) is None:
+        if self._access.grant_of(_cookie(request)) is None:
             raise _Denied(401, _LOCKED)
         if self._streams >= _MOST_STREAMS:
             raise _Denied(503, "too many pages are open")
@@ -324,7 +330,7 @@ class Dashboard:
         try:
             was, silent = None, 0.0
             wait = _LOOK_SECONDS if name else _LIST_SECONDS
-            while not self._is_ending and self._access.grant_of(request.cookies.get(COOKIE, "")) is not None:
+            while not self._is_ending and self._access.grant_of(_cookie(request)) is not None:
                 state = await self._state_of(name)
                 if state != was:
                     yield f"data: {state}\n\n"
@@ -459,6 +465,10 @@ class _Deletion:
 def _matches(listed: Listed, words: str, *, sees: bool) -> bool:
     told = f"{listed.name} {listed.model} {listed.about.source.partition(':')[0]} {listed.about.title if sees else ''}"
     return all(word in told.lower() for word in words.split())
+
+
+def _cookie(request: Request) -> str:
+    return request.cookies.get(cookie_name(request.url.port), "")
 
 
 def _number(request: Request, name: str, default: int) -> int:

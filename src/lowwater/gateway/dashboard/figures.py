@@ -1,7 +1,9 @@
 """What the dashboard shows of sessions without any of their contents: sizes, costs, calls and compactions, as JSON values."""
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import accumulate
+from threading import Lock
 from typing import Any
 
 from msgspec.structs import asdict
@@ -9,19 +11,24 @@ from msgspec.structs import asdict
 from lowwater.adapters.models import load_registry
 from lowwater.core.accounts.cadence import turns_before_events
 from lowwater.core.accounts.figures import costs_of
-from lowwater.core.accounts.filling import FILL_KINDS, fillings
+from lowwater.core.accounts.filling import FILL_KINDS, Filling, FillingCounter, ReplayedViews
+from lowwater.core.entries import Appended
 from lowwater.core.events import Compaction, TurnRecord
 from lowwater.core.models.model import MarkedPrefixes, Uncached
 from lowwater.core.policies.explanations import reason_sentence
 from lowwater.core.stored import Account, Listed
+from lowwater.errors import BadInput, StaleLedger
 from lowwater.protocols import Store
 from lowwater.session.compactions import compaction_fields, compaction_lines
+from lowwater.session.internals import internals
 from lowwater.session.reopen import open_kept
 from lowwater.settings import Settings
 
 _MOST_POINTS = 1_200
 """Points of a chart: more than a screen has. Of more calls, evenly spaced ones are shown, and those around compactions."""
-_MOST_COMPACTIONS = 500
+_MOST_COMPACTIONS = 2_000
+_MOST_COUNTED = 4
+"""Sessions whose windows' fillings are remembered: some megabytes for 20,000 calls."""
 
 
 def session_rows(
@@ -57,12 +64,15 @@ def _row(listed: Listed, account: Account, *, sees: bool) -> dict[str, object]:
 
 def session_page(store: Store, listed: Listed, settings: Settings, *, sees: bool) -> dict[str, object]:
     """Return one session: its state, its bill, its calls and its compactions."""
-    registry = load_registry()
     account = next(iter(store.accounts([listed.name])), Account(session=listed))
     session = open_kept(store, listed, settings)
     status, costs = session.status(), costs_of(account)
     shown = _points(account)
-    told = list(compaction_lines(account, registry))
+    told = [
+        (event, turns)
+        for event, turns in zip(account.events, turns_before_events(account), strict=True)
+        if isinstance(event, Compaction)
+    ]
     decision = status.decision
     return {
         "name": listed.name,
@@ -96,20 +106,68 @@ def session_page(store: Store, listed: Listed, settings: Settings, *, sees: bool
             "proposed": status.pins_proposed,
         },
         "calls": _calls(account, shown),
-        "compactions": [compaction_fields(each) for each in told[-_MOST_COMPACTIONS:]],
+        "compactions": [
+            {
+                "number": event.number,
+                "at": event.at,
+                "turn": turns + 1,
+                "mode": event.mode,
+                "summarizer": event.summarizer,
+                "before": event.before,
+                "after": max(0, event.after),
+            }
+            for event, turns in told[-_MOST_COMPACTIONS:]
+        ],
         "compaction_count": len(told),
     }
 
 
-def filling_page(store: Store, listed: Listed) -> dict[str, object]:
-    """Return what filled the prompt by kind, at the calls that `session_page` shows."""
+def compaction_page(store: Store, listed: Listed, number: int) -> dict[str, object]:
+    """Return one compaction with its reason, its price and its payback, or raise BadInput."""
     account = next(iter(store.accounts([listed.name])), Account(session=listed))
-    shown = _points(account)
-    found = fillings(store.read(listed.name).entries, account.records)
-    return {
-        "index": [each + 1 for each in shown],
-        "kinds": {kind: [getattr(found[each], kind) for each in shown] for kind in FILL_KINDS},
-    }
+    for line in compaction_lines(account, load_registry()):
+        if line.event.number == number:
+            return compaction_fields(line)
+    raise BadInput(f"session {listed.name!r} has no compaction {number}")
+
+
+class WindowFillings:
+    """What filled the windows of the sessions that were looked at last; of one that has gone on, only what is new is read."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+        self._counted: OrderedDict[str, tuple[int, FillingCounter]] = OrderedDict()
+        self._one_at_a_time = Lock()
+
+    def page(self, listed: Listed) -> dict[str, object]:
+        """Return what filled the prompt by kind, at the calls that `session_page` shows."""
+        with self._one_at_a_time:
+            found, account = self._count(listed)
+        shown = _points(account)
+        return {
+            "index": [each + 1 for each in shown],
+            "kinds": {kind: [getattr(found[each], kind) for each in shown] for kind in FILL_KINDS},
+        }
+
+    def _count(self, listed: Listed) -> tuple[list[Filling], Account]:
+        version, counter = self._counted.pop(listed.name, (0, FillingCounter()))
+        try:
+            new = self._store.read(listed.name, since=version)
+        except StaleLedger:
+            # It was deleted and has begun again under the same name.
+            counter, new = FillingCounter(), self._store.read(listed.name)
+        # After the entries: a call without its answer is counted again next time, an answer without its call never.
+        account = next(iter(self._store.accounts([listed.name])), Account(session=listed))
+        if counter.entries and any(not isinstance(each, Appended) for each in new.entries):
+            view_at = internals(open_kept(self._store, listed, self._settings)).ledger.view_at
+        else:
+            view_at = ReplayedViews(new.entries).at
+        found = counter.count(new.entries, account.records, view_at)
+        self._counted[listed.name] = new.version, counter
+        while len(self._counted) > _MOST_COUNTED:
+            self._counted.popitem(last=False)
+        return found, account
 
 
 def _points(account: Account) -> list[int]:
@@ -139,12 +197,8 @@ def _calls(account: Account, shown: Sequence[int]) -> dict[str, list[Any]]:
         "index": [at + 1 for at in shown],
         "at": [records[at].at for at in shown],
         "prompt": [None if (usage := usages[at]) is None else usage.prompt for at in shown],
-        "read": [None if (usage := usages[at]) is None else usage.cache_read for at in shown],
-        "output": [None if (usage := records[at].usage) is None else usage.output for at in shown],
-        "cost": [records[at].cost for at in shown],
         "paid": [paid[at] for at in shown],
         "untouched": [untouched[at] for at in shown],
-        "decision": [records[at].decision for at in shown],
     }
 
 

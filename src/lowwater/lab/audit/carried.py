@@ -1,7 +1,7 @@
-"""What filled the prompts of a session, and what carrying it cost: results by tool, and everything else by kind."""
+"""What filled the prompts of a session, call by call, and what carrying it cost: results by tool, and everything else by kind."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -9,14 +9,15 @@ from lowwater.core.accounts.tool_schemas import preamble_of
 from lowwater.core.costs.prices import cost_at
 from lowwater.core.messages import Message
 from lowwater.lab.audit.calls import SUMMARY_KIND, AuditedCall
-from lowwater.lab.audit.findings import Carried
-from lowwater.lab.audit.sizes import characters
+from lowwater.lab.audit.findings import Carried, PromptKinds
+from lowwater.lab.audit.sizes import Sizes, characters
 from lowwater.logs.recording import Recording
 
 PREAMBLE, USER, ANSWERS, SUMMARIES = "(system prompt, tool definitions)", "(user)", "(answers)", "(summaries)"
 """What is carried besides the results of tools."""
 DEFINITION = "definition of "
 """The prefix of the names under which tools' definitions are listed, if a log has them."""
+_KINDS = {USER: "user", ANSWERS: "answers", SUMMARIES: "summaries"}
 _UNKNOWN_TOOL = "(unknown tool)"
 
 
@@ -55,6 +56,23 @@ def carried_by(recording: Recording, calls: Sequence[AuditedCall], ratio: float)
         if count
     ]
     return tuple(sorted(found, key=lambda one: (-one.cost, -one.tokens, one.name)))
+
+
+def held_by(recording: Recording, calls: Sequence[AuditedCall], sizes: Sizes) -> dict[int, PromptKinds]:
+    """Return what the prompts of the session's own calls held, by the index of the call's answer."""
+    return {call.index: _kinds(call, held, sizes) for call, held in _prompts(recording, calls)}
+
+
+def _kinds(call: AuditedCall, held: Mapping[str, int], sizes: Sizes) -> PromptKinds:
+    assert call.usage is not None
+    prompt = call.usage.prompt
+    characters_of = {kind: held.get(name, 0) for name, kind in _KINDS.items()}
+    characters_of["results"] = sum(held.values()) - sum(characters_of.values())
+    # Where messages seem to hold more than was sent, all of them get a smaller share of it; the start stays.
+    room = prompt - sizes.course.fixed if prompt > sizes.course.fixed else prompt
+    share = min(sizes.ratio, room / max(1, sum(held.values())))
+    found = {kind: int(size * share) for kind, size in characters_of.items()}
+    return PromptKinds(start=prompt - sum(found.values()), **found)
 
 
 def _definitions(recording: Recording, calls: Sequence[AuditedCall], ratio: float) -> dict[str, float]:

@@ -183,6 +183,18 @@ class Foreseen(Struct, frozen=True, kw_only=True):
         return self.foreseen / self.recorded - 1 if self.recorded else 0.0
 
 
+class PromptKinds(Struct, frozen=True, kw_only=True):
+    """What one prompt held, in tokens, by kind of content; the sum is the prompt."""
+
+    start: int = 0
+    """The system prompt and the definitions of tools: whatever no recorded message accounts for."""
+    user: int = 0
+    answers: int = 0
+    """What the model said and the calls it made."""
+    results: int = 0
+    summaries: int = 0
+
+
 class CallColumns(Struct, frozen=True, kw_only=True):
     """The calls of a session as columns, one per figure; calls copied from another session are left out."""
 
@@ -194,6 +206,8 @@ class CallColumns(Struct, frozen=True, kw_only=True):
     uncached: tuple[int, ...]
     output: tuple[int, ...]
     cost: tuple[int | None, ...]
+    held: tuple[PromptKinds, ...]
+    """What the prompts held, divided by size."""
     cause: tuple[Cause | None, ...]
     """Why the call read less from the cache than it could have."""
     missed: tuple[int, ...]

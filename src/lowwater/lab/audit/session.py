@@ -1,6 +1,6 @@
 """Audits one recorded session."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,7 +10,7 @@ from lowwater.core.costs.prices import cost_at
 from lowwater.core.models.model import Prices
 from lowwater.core.summary.activity import own_words
 from lowwater.lab.audit.calls import AuditedCall, Miss, foreseen_bill, misses_of
-from lowwater.lab.audit.carried import carried_by
+from lowwater.lab.audit.carried import carried_by, held_by
 from lowwater.lab.audit.damage import stretches_of
 from lowwater.lab.audit.findings import (
     AuditedSession,
@@ -22,6 +22,7 @@ from lowwater.lab.audit.findings import (
     Missed,
     Native,
     NotEstimated,
+    PromptKinds,
     Saving,
     Spending,
     merged_missed,
@@ -153,7 +154,7 @@ def audit_session(
         peak_prompt=max((call.usage.prompt for call in own if call.usage), default=0),
         natives=estimate.natives,
         stretches=tuple(stretches_of(recording, calls, day_of=day_of, with_contents=with_contents)),
-        calls=_columns(calls, misses),
+        calls=_columns(calls, misses, held_by(recording, calls, sizes)),
         carried=carried_by(recording, calls, sizes.ratio),
         foreseen=foreseen_bill(calls),
         pauses=pauses_of(calls),
@@ -165,7 +166,9 @@ def audit_session(
     )
 
 
-def _columns(calls: Sequence[AuditedCall], misses: Sequence[Miss | None]) -> CallColumns:
+def _columns(
+    calls: Sequence[AuditedCall], misses: Sequence[Miss | None], held: Mapping[int, PromptKinds]
+) -> CallColumns:
     """Return the session's own calls as columns."""
     own = [(at, call, misses[at]) for at, call in enumerate(calls) if not call.copied]
     usages = [call.usage or Usage() for _, call, _ in own]
@@ -177,6 +180,7 @@ def _columns(calls: Sequence[AuditedCall], misses: Sequence[Miss | None]) -> Cal
         uncached=tuple(usage.uncached for usage in usages),
         output=tuple(call.output for _, call, _ in own),
         cost=tuple(call.cost for _, call, _ in own),
+        held=tuple(held.get(call.index, PromptKinds()) for _, call, _ in own),
         cause=tuple(miss.cause if miss else None for _, _, miss in own),
         missed=tuple(miss.tokens if miss else 0 for _, _, miss in own),
         missed_cost=tuple(miss.cost if miss else None for _, _, miss in own),

@@ -10,7 +10,7 @@ from lowwater.adapters.models import load_registry
 from lowwater.core.models.model import Model
 from lowwater.core.wording import counted
 from lowwater.lab.audit.damage import DAMAGE_MEANS, DamageLine, RepeatedSubject, damage_says
-from lowwater.lab.audit.findings import AuditedSession, Cause, Native, sum_of_known
+from lowwater.lab.audit.findings import AuditedSession, Cause, Native, PromptKinds, sum_of_known
 from lowwater.lab.audit.report import (
     AuditReport,
     ReportLine,
@@ -21,6 +21,7 @@ from lowwater.lab.audit.report import (
     report_line,
 )
 from lowwater.lab.pages.document import (
+    NO_CONTENTS,
     HtmlDocument,
     Periods,
     Tile,
@@ -111,6 +112,8 @@ class AuditSessionRow(Struct, frozen=True, kw_only=True):
     """One session."""
 
     name: str
+    title: str
+    """The beginning of what the user said first; empty unless contents may be shown."""
     project: str
     agent: str
     model: str
@@ -198,6 +201,8 @@ class AuditTimeline(Struct, frozen=True, kw_only=True):
     uncached: list[int]
     output: list[int]
     cost: list[int | None]
+    held: dict[str, list[int]]
+    """What the prompts held, by kind of content."""
     marks: list[TimelineMark]
     misses: list[MissRow]
 
@@ -231,10 +236,11 @@ class AuditData(Struct, frozen=True, kw_only=True):
     models: list[ModelRow]
 
 
-def audit_page_data(report: AuditReport) -> AuditData:
-    """Return the data for the page of a report."""
+def audit_page_data(report: AuditReport, *, with_contents: bool = False) -> AuditData:
+    """Return the data for the page of a report; titles of sessions only `with_contents`."""
     sessions = report.sessions
-    listed = sorted(map(_session, sessions), key=lambda row: (-(row.cost or 0), -row.prompt, row.name))
+    rows = (_session(session, title=session.title if with_contents else "") for session in sessions)
+    listed = sorted(rows, key=lambda row: (-(row.cost or 0), -row.prompt, row.name))
     natives = [_native(session, native) for session in sessions for native in session.natives]
     natives.sort(key=lambda row: (-(row.price or 0), row.session, row.at or 0.0))
     return AuditData(
@@ -301,11 +307,12 @@ def _savings(report: AuditReport) -> list[SavingRow]:
     ]
 
 
-def _session(session: AuditedSession) -> AuditSessionRow:
+def _session(session: AuditedSession, *, title: str) -> AuditSessionRow:
     line = report_line(session)
     used = line.figures
     return AuditSessionRow(
         name=session.id,
+        title=title,
         project=_project(session.project),
         agent=session.agent,
         model=session.model,
@@ -361,6 +368,7 @@ def _timeline(session: AuditedSession) -> AuditTimeline:
         uncached=[of.uncached[at] for at in shown],
         output=[of.output[at] for at in shown],
         cost=[of.cost[at] for at in shown],
+        held={kind: [getattr(of.held[at], kind) for at in shown] for kind in PromptKinds.__struct_fields__},
         marks=marks,
         misses=[
             MissRow(
@@ -436,13 +444,16 @@ def _model(line: ReportLine) -> ModelRow:
 
 # The page and its texts
 
+_WITH_CONTENTS = (
+    "numbers, names of models, names and titles of sessions, and what was repeated after compactions"
+)
 _MOST_PRICES = 12
 """Models whose prices the page lists."""
 
 
-def audit_page(report: AuditReport, *, made_at: float | None = None) -> str:
-    """Return a report as one HTML file that needs no network and contains no message."""
-    data = audit_page_data(report)
+def audit_page(report: AuditReport, *, made_at: float | None = None, with_contents: bool = False) -> str:
+    """Return a report as one HTML file that needs no network and contains no message; `with_contents`, titles of sessions."""
+    data = audit_page_data(report, with_contents=with_contents)
     return render_page(
         HtmlDocument(
             report="audit",
@@ -452,6 +463,7 @@ def audit_page(report: AuditReport, *, made_at: float | None = None) -> str:
             texts=_texts(report, data),
             notes=tuple(_notes(report, data)),
             models=_models(data),
+            holds=_WITH_CONTENTS if with_contents else NO_CONTENTS,
             made_at=time() if made_at is None else made_at,
             data=data,
         )
@@ -532,8 +544,8 @@ def _texts(report: AuditReport, data: AuditData) -> dict[str, str]:
             else ""
         ),
         "timeline_says": (
-            "How much of each call's prompt was read from the cache, written to it, or neither, with the client's own compactions; the table below "
-            f"lists every miss with its cause.{_part(len(report.sessions), MOST_TIMELINES, 'session')}"
+            "What each call's prompt held, and how much of it was read from the cache, written to it, or neither, with the client's own compactions; the "
+            f"table below lists every miss with its cause. Click a chart to see one call.{_part(len(report.sessions), MOST_TIMELINES, 'session')}"
         ),
         "sessions_says": f"Click a project to see only its sessions, or a session to see its calls. Sub-agents and forks are sessions of their own.{_part(len(report.sessions), MOST_SESSIONS, 'session')}",
         "natives_says": _natives_says(report),

@@ -131,6 +131,7 @@ def _start(day: str, unit: Unit) -> str:
 
 # The page
 
+NO_CONTENTS = "numbers and names of sessions and models, no contents of messages"
 _STYLES = (
     "colours.css",
     "layout.css",
@@ -169,6 +170,8 @@ class HtmlDocument(Struct, frozen=True, kw_only=True):
     """How things were measured, and what is estimated."""
     models: Sequence[Model] = ()
     """The models whose prices are shown."""
+    holds: str = NO_CONTENTS
+    """What is in the file, for whoever wants to hand it on."""
     made_at: float
     data: Struct
 
@@ -188,6 +191,7 @@ def render_page(document: HtmlDocument) -> str:
         sections=Template(asset(f"{document.report}.html")).substitute(texts),
         notes="".join(f"<li>{escape(note)}</li>" for note in document.notes),
         prices=_prices(document.models),
+        holds=escape(document.holds),
         made=utc_moment(document.made_at),
         version=escape(version("lowwater")),
         style=style,

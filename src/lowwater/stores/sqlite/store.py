@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 INDEX_BATCH = 256
 """How many messages are indexed together: merging the index for each one would cost more than writing it."""
+_MOST_NAMED = 1_000
+"""Sessions that are looked up by their names; of more, all are read."""
 _CHECK_EVERY = 16
 """How many new contents pass between two checks of how far the index is behind."""
 CAUGHT_UP_AT_ONCE = 4 * INDEX_BATCH
@@ -77,10 +79,14 @@ class SqliteQueries(Queries):
         """Return the accounts of these sessions or of all, most recently changed first, or raise DamagedStore."""
         turns = "SELECT version, body FROM turns WHERE session = ? ORDER BY version"
         events = "SELECT version, body FROM compaction_events WHERE session = ? ORDER BY version, ordinal"
+        is_few = names is not None and len(names) <= _MOST_NAMED
         wanted = None if names is None else set(names)
+        chosen = (
+            self.listed(f"WHERE name IN ({_marks(names)})", *names) if names and is_few else self.listed()
+        )
         return [
             self.account(id, listed, list(self.rows(turns, id)), list(self.rows(events, id)))
-            for id, listed in self.listed().items()
+            for id, listed in chosen.items()
             if wanted is None or listed.name in wanted
         ]
 

@@ -214,7 +214,7 @@ async function refreshList() {
 
 function fillList(told) {
   part("lead").textContent = told.total
-    ? `${counted(told.found)} of ${counted(told.total)} sessions, the most recently changed first.`
+    ? `${told.found < told.total ? `${counted(told.found)} of ` : ""}${counted(told.total)} ${told.total === 1 ? "session" : "sessions"}, the most recently changed first.`
     : "No session is kept here yet. Run an agent with `lowwater run -- claude`, or through this gateway.";
   drawRows();
 }
@@ -257,7 +257,7 @@ async function showSession(name) {
   const told = await ask(at("session", { name }));
   if (visit !== visits) return;
   skew = told.now - Date.now() / 1000;
-  shown = { ...shown, name, boxes: new Map(), page: told };
+  shown = { ...shown, name, boxes: new Map(), page: told, filling: null };
   document.title = `${told.title || told.name} · Lowwater`;
   part("unlock").hidden = told.sees;
   const actions = told.sees ? [actionsOf(name), pinsBox(), searchBox(name)] : [locked()];
@@ -323,7 +323,7 @@ function drawTiles(told) {
     tile("bill so far", dollars(costs.total), costs.summaries ? `summaries ${dollars(costs.summaries)}` : `${counted(told.totals.turns)} calls`),
     tile("saved", ...saving(costs.total, costs.untouched)),
     tile("compactions", counted(told.compaction_count), removed ? `${tokens(removed)} tokens removed` : "nothing removed yet"),
-    tile("in view", `${counted(told.messages)} of ${counted(told.history)}`, "messages; all can be recalled"),
+    tile("in view", `${counted(told.messages)} of ${told.history < 1e4 ? counted(told.history) : tokens(told.history)}`, "messages; all can be recalled"),
   );
 }
 
@@ -342,29 +342,35 @@ const marksOf = (told) =>
     said: `compaction ${event.number}: ${counted(event.before)} → ${counted(event.after)} tokens`,
   }));
 
+/** The sizes of the prompts at once; by kind as soon as the server has counted the messages. */
 async function drawFilling(told) {
-  const host = part("fill");
   if (!told.calls.index.length) {
-    nothing(host, "Nothing was sent yet.");
+    nothing(part("fill"), "Nothing was sent yet.");
     return;
   }
-  const found = await ask(at("filling", { name: told.name }));
-  if (shown.name !== told.name || !found.index.length) return;
   part("fill-says").textContent =
     `Tokens of each prompt by kind, the newest ${tokens(told.sizes.prompt)}. ` +
     (told.decision ? `Last decision: ${told.decision.said}` : "");
-  const series = KINDS.map(([kind, name, hue]) => ({ name, ys: found.kinds[kind], colour: `var(--hue-${hue})` })).filter((each) => each.ys.some((value) => value > 0));
-  chart(host, {
+  if (!shown.filling) drawPrompts(told, told.calls.index, [{ name: "prompt", ys: told.calls.prompt, colour: "var(--hue-8)" }]);
+  const found = await ask(at("filling", { name: told.name }));
+  if (shown.name !== told.name || !found.index.length) return;
+  shown.filling = found;
+  const series = KINDS.map(([kind, name, hue]) => ({ name, ys: found.kinds[kind], colour: `var(--hue-${hue})` }));
+  drawPrompts(told, found.index, series.filter((each) => each.ys.some((value) => value > 0)));
+}
+
+function drawPrompts(told, xs, series) {
+  chart(part("fill"), {
     label: "Tokens in the prompt by kind, at each call",
     kind: "areas",
-    xs: found.index,
-    title: (index) => `call ${found.index[index]}`,
+    xs,
+    title: (index) => `call ${xs[index]}`,
     said: tokens,
     told: counted,
     base: "call",
     baseSaid: (value) => `${value}`,
     series,
-    marks: marksOf(told).filter((each) => each.x <= found.index.at(-1)),
+    marks: marksOf(told).filter((each) => each.x <= xs.at(-1)),
     sync: "calls",
   });
 }
@@ -425,7 +431,8 @@ function eventBox(told, event) {
   const box = make("details", { class: "event" }, heading);
   const inside = make("div");
   const fill = () => {
-    if (box.open && !inside.childElementCount) inside.append(...eventFacts(told, event));
+    if (box.open && !inside.childElementCount)
+      attempt(async () => inside.replaceChildren(...eventFacts(told, await ask(at("reason", { name: told.name, number: event.number })))));
   };
   box.addEventListener("toggle", fill);
   box.append(inside);
@@ -445,7 +452,7 @@ function eventFacts(told, event) {
   for (const each of event.rejected) facts.push(["refused", `${each.by}: ${each.said || each.code}${each.missing ? `, ${each.missing} references missing` : ""}`]);
   facts.push(["price", `expected ${dollars(event.predicted_price)}, to save ${dollars(event.predicted_saves)} at each later call`]);
   facts.push(["payback", paybackOf(event)]);
-  const list = make("dl", {}, ...facts.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)]));
+  const list = make("dl", { class: "facts" }, ...facts.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)]));
   if (!told.sees) return [list];
   const sides = make("div");
   const look = () => attempt(async () => sides.replaceChildren(...sidesOf(await ask(at("compaction", { name: told.name, number: event.number })))));

@@ -131,7 +131,7 @@ function showSessions(project = null) {
     rows: project === null ? data.sessions : data.sessions.filter((each) => each.project === project),
     sort: ["cost", true],
     first: 15,
-    filter: ["name", "project", "model", "agent", "relation"],
+    filter: ["name", "title", "project", "model", "agent", "relation"],
     columns: [
       {
         key: "name",
@@ -142,8 +142,8 @@ function showSessions(project = null) {
             pick.session(drawn.get(row.name));
             goTo("session-title");
           };
-          const name = drawn.has(row.name) ? pressed(row.name, "show its calls", open, 22) : named(row.name);
-          return titled(name, [row.project, row.agent, row.model, row.relation].filter(Boolean).join(" · "));
+          const name = drawn.has(row.name) ? pressed(row.title || row.name, "show its calls", open, row.title ? 48 : 22) : named(row.title || row.name);
+          return titled(name, [row.title ? row.name : "", row.project, row.agent, row.model, row.relation].filter(Boolean).join(" · "));
         },
       },
       { key: "started", name: "started (UTC)", said: minute },
@@ -156,6 +156,57 @@ function showSessions(project = null) {
       { key: "cost", name: "cost", said: dollars },
     ],
   });
+}
+
+const HELD = [
+  ["start", "system prompt and tools", 8],
+  ["user", "user", 5],
+  ["answers", "answers and tool calls", 1],
+  ["results", "tool results", 2],
+  ["summaries", "summaries", 3],
+];
+
+/** One call: what its prompt held and how that differs from the call before, how it was billed, and what it missed. */
+function showCall(one, at) {
+  const miss = one.misses.find((each) => each.call === one.call[at]);
+  const mark = one.marks.find((each) => each.call === one.call[at]);
+  const isNext = at > 0 && one.call[at - 1] === one.call[at] - 1;
+  const rows = HELD.map(([key, name], order) => ({
+    order,
+    name,
+    tokens: one.held[key][at],
+    more: isNext ? one.held[key][at] - one.held[key][at - 1] : null,
+  }));
+  const prompt = sum(rows.map((row) => row.tokens));
+  const more = (value) => (isKnown(value) ? `${value < 0 ? "−" : "+"}${tokens(Math.abs(value))}` : "–");
+  const facts = [
+    ["when (UTC)", minute(one.at[at])],
+    ["prompt", `${counted(prompt)} tokens: ${counted(one.read[at])} read from the cache, ${counted(one.written[at])} written to it, ${counted(one.uncached[at])} neither`],
+    ["answer", `${counted(one.output[at])} tokens`],
+    ["cost", dollars(one.cost[at])],
+    ["missed", miss ? `${counted(miss.tokens)} tokens for ${dollars(miss.cost)}. ${miss.cause}: ${miss.means}` : at ? "nothing: it read all it could" : "nothing had been sent before"],
+    ...(mark ? [["compaction before it", `${tokens(mark.before)} → ${tokens(mark.after)} tokens${mark.trigger ? ` (${mark.trigger})` : ""}`]] : []),
+  ];
+  const step = (to, name) => make("button", { type: "button", disabled: to < 0 || to >= one.call.length, onclick: () => showCall(one, to) }, name);
+  const held = make("div");
+  part("call").replaceChildren(
+    make("h3", {}, `Call ${counted(one.call[at])}`),
+    make("dl", { class: "facts" }, ...facts.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)])),
+    held,
+    make("div", { class: "buttons" }, step(at - 1, "← Earlier"), step(at + 1, "Later →")),
+  );
+  table(held, {
+    caption: `What the prompt of call ${counted(one.call[at])} held`,
+    rows,
+    sort: ["order", false],
+    columns: [
+      { key: "name", name: "kind", text: true },
+      bars("tokens", rows, (row) => HELD[row.order][2]),
+      { key: "tokens", name: "tokens", said: counted },
+      { key: "more", name: "change", said: more, hint: "Since the call before" },
+    ],
+  });
+  goTo("call");
 }
 
 /** One session's calls: what they sent, what they cost, and each miss. */
@@ -180,6 +231,16 @@ function showSession(index) {
     ["written", "written to the cache", 2],
     ["read", "read from the cache", 1],
   ];
+  base.onopen = (at) => showCall(one, at);
+  part("call").replaceChildren();
+  chart(part("held"), {
+    ...base,
+    label: "Tokens of each prompt, by kind of content",
+    kind: "areas",
+    series: HELD.map(([key, name, hue]) => ({ name, ys: one.held[key], colour: `var(--hue-${hue})`, fill: null })).filter((each) => each.ys.some((value) => value > 0)),
+    said: tokens,
+    told: counted,
+  });
   part("session-facts").textContent = `${grouped(one.call.at(-1) ?? 0)} calls · ${grouped(one.marks.length)} compactions of the client · ${grouped(one.misses.length)} misses`;
   chart(part("calls"), {
     ...base,
@@ -204,7 +265,7 @@ function showSession(index) {
     sort: ["cost", true],
     first: 12,
     columns: [
-      { key: "call", name: "call", said: counted },
+      { key: "call", name: "call", said: counted, cell: (row) => pressed(counted(row.call), "show this call", () => showCall(one, one.call.indexOf(row.call))) },
       { key: "at", name: "when (UTC)", said: minute },
       { key: "cause", name: "cause", text: true, cell: (row) => titled(row.cause, row.means) },
       { key: "tokens", name: "tokens", said: tokens },
@@ -218,8 +279,9 @@ function showTimelines() {
     part("one-session").remove();
     return;
   }
+  const titles = new Map(data.sessions.map((each) => [each.name, each.title]));
   part("session").replaceChildren(
-    ...data.timelines.map((each, index) => make("option", { value: index }, `${short(each.session, 40)} · ${grouped(each.call.at(-1) ?? 0)} calls`)),
+    ...data.timelines.map((each, index) => make("option", { value: index }, `${short(titles.get(each.session) || each.session, 60)} · ${grouped(each.call.at(-1) ?? 0)} calls`)),
   );
   part("session").addEventListener("change", () => showSession(Number(part("session").value)));
   pick.session = showSession;
