@@ -1,7 +1,8 @@
 """Measures whether what the user laid down is recognised, and stands in the view after compactions: `python -m bench.constraints [--all] [SECTION …]`.
 
 The sections are recognition, view and peers; each writes its table into `bench/README.md`. `standing_labels.csv` has the labels of recorded messages, `constraints.csv` the
-constraints that are planted, and `constraints_second.csv` those of somebody who had not seen the recogniser; `ordinary_requests.csv` has requests that are no constraints.
+constraints that are planted, and `constraints_second.csv` those of somebody who had not seen the recogniser; `ordinary_requests.csv` has requests that are no constraints,
+and `fresh_wordings.csv` as many of both, from four domains, that look alike.
 The second section plants one of each kind in one wording in the first half of a session, of which the rest is then worked through and compacted ten times. Without `--all` it plays a
 sample of the combinations of session, policy, summarizer and wording, in which each value of one meets each of another about as often.
 The third plants them in the same sessions and plays these through the packages of other tools, each in an environment of its own (`bench/peers`), told to compact at so small a
@@ -13,11 +14,12 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from hashlib import sha256
 from itertools import pairwise, product
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,7 @@ LABELS = Path(__file__).with_name("standing_labels.csv")
 PLANTED = Path(__file__).with_name("constraints.csv")
 SECOND = Path(__file__).with_name("constraints_second.csv")
 ORDINARY = Path(__file__).with_name("ordinary_requests.csv")
+FRESH = Path(__file__).with_name("fresh_wordings.csv")
 README = Path(__file__).with_name("README.md")
 LEFT_OUT = frozenset({"agentv", "entireio-git-sync"})
 """The sources whose messages were not looked at while the recogniser was written."""
@@ -105,25 +108,45 @@ def recognition() -> None:
     print(
         f"{ORDINARY.name}: {sum(bool(standing_instructions(each)) for each in requests)} of {len(requests)} taken for constraints"
     )
+    put("fresh wordings", _recognised(fresh(), "domain", lambda _: ("all",)))
     if not CANONICAL.exists():
         print(ABSENT)
         return
+    whole = _recognised(
+        _labelled(), "source", lambda source: ("left out" if source in LEFT_OUT else "known",)
+    )
+    put("recognition", whole)
+
+
+def fresh() -> Iterator[tuple[str, bool, bool]]:
+    """Yield, for each of the fresh wordings, its domain, whether it is a standing instruction, and whether one is found."""
+    with FRESH.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file, delimiter="|"):
+            yield row["domain"], row["standing"] == "yes", bool(standing_instructions(row["message"]))
+
+
+def _recognised(
+    judged: Iterable[tuple[str, bool, bool]], by: str, groups: Callable[[str], tuple[str, ...]]
+) -> list[str]:
+    """Return a table of precision and recall by source or domain, and by the groups that these belong to."""
     counts: dict[str, Counter[str]] = {}
-    for source, is_standing, found in _labelled():
+    for source, is_standing, found in judged:
         outcome = ("hit" if is_standing else "false") if found else ("missed" if is_standing else "quiet")
-        for name in (source, "left out" if source in LEFT_OUT else "known"):
+        for name in (source, *groups(source)):
             counts.setdefault(name, Counter())[outcome] += 1
     table = [
-        "| source | messages | standing | hits | false alarms | precision | recall |",
-        "|---|---|---|---|---|---|---|",
+        f"| {by} | messages | standing | hits | false alarms | precision | 95 % | recall | 95 % |",
+        "|---" * 9 + "|",
     ]
     for name, outcomes in sorted(counts.items()):
         hits, false, missed = outcomes["hit"], outcomes["false"], outcomes["missed"]
-        precision, recall = _share(hits, hits + false), _share(hits, hits + missed)
+        shares = [
+            f"{_share(hits, whole)} | {_interval(hits, whole)}" for whole in (hits + false, hits + missed)
+        ]
         table.append(
-            f"| {name} | {outcomes.total():,} | {hits + missed} | {hits} | {false} | {precision} | {recall} |"
+            f"| {name} | {outcomes.total():,} | {hits + missed} | {hits} | {false} | {' | '.join(shares)} |"
         )
-    put("recognition", table)
+    return table
 
 
 def put(name: str, lines: Sequence[str]) -> None:
@@ -154,6 +177,17 @@ def _labelled() -> Iterator[tuple[str, bool, bool]]:
 
 def _share(part: int, whole: int) -> str:
     return f"{part / whole:.0%}" if whole else "–"
+
+
+def _interval(part: int, whole: int) -> str:
+    """Return between which shares the true one lies with 95 %, after Wilson."""
+    if not whole:
+        return "–"
+    share, z = part / whole, 1.96
+    middle = share + z * z / (2 * whole)
+    around = z * sqrt(share * (1 - share) / whole + z * z / (4 * whole * whole))
+    low, high = ((middle + sign * around) / (1 + z * z / whole) for sign in (-1, 1))
+    return f"{low:.0%}–{high:.0%}"
 
 
 # In view after compactions

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.core.mechanisms import truncate
@@ -134,8 +135,43 @@ def test_c2_at_the_wall_never_prune_outputs_are_offered_only_when_no_other_is_le
     assert wall(more.items(), SEED) == [4]
 
 
-def squeezed(items: list[Item], tokens: int) -> list[Item]:
-    return truncate.squeeze(items, making(preset=OWN), tokens=tokens)
+def test_the_digest_of_the_middle_repeats_nothing_that_head_and_tail_show() -> None:
+    middle = "\n".join(f"only_here_{at} is loaded" for at in range(3_000))
+    text = f"begin with shared_settings\n{middle[:9_000]} shared_settings{middle[9_000:]}\nend"
+    shown = truncate.shortened(result(text), making(), 1_000)
+    cut, _, rest = shown.partition("[… cut here: ")[2].partition("\n")
+    outline = rest.partition("[… the end of it:]")[0]
+    assert "characters" in cut
+    assert "only_here_" in outline
+    assert "shared_settings" not in outline
+
+
+def squeezed(items: list[Item], tokens: int, must_fit: int = 0) -> list[Item]:
+    return truncate.squeeze(items, replace(making(preset=OWN), must_fit=must_fit), tokens=tokens)
+
+
+def test_a_result_that_is_squeezed_below_its_ends_has_a_digest_of_what_nothing_else_shows() -> None:
+    script = Script().user("go")
+    for name in "abc":
+        said = "\n".join(
+            ["begun", "common_loader begins", *(f"module_{name}_{at} is loaded" for at in range(400))]
+        )
+        script = script.calls("bash", {"command": name}, said)
+    items = script.calls("bash", {"command": "last"}, "the common_loader is done").items()
+    small = squeezed(items, 330)
+    texts = [item.message.results[0].text for item in small if item.message.results]
+    assert sum(item.tokens for item in small) <= 330
+    assert all(f"module_{name}_" in text for name, text in zip("abc", texts, strict=False))
+    assert not any("common_loader" in text.partition("\n")[2] for text in texts[:3])
+
+
+def test_new_results_are_cut_to_the_bone_only_if_the_prompt_would_not_fit() -> None:
+    script = Script().user("go").calls("bash", {"command": "old"}, lines(2_000, "old"))
+    items = script.calls("bash", {"command": "new"}, lines(4_000, "new")).items()
+    spared, all_of_it = squeezed(items, 100, must_fit=2_000), squeezed(items, 100)
+    assert spared[2].tokens == all_of_it[2].tokens
+    assert 500 < spared[-1].tokens <= 820
+    assert all_of_it[-1].tokens < 100
 
 
 def test_a_squeeze_shortens_the_oldest_results_first_and_the_newest_only_if_it_must() -> None:

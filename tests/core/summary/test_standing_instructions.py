@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from bench.constraints import SECOND, is_recognised, ordinary, planted
+from bench.constraints import SECOND, fresh, is_recognised, ordinary, planted
 from lowwater.core.summary.instructions import replaces_earlier, standing_instructions
 
 REQUESTS = (
@@ -114,6 +114,54 @@ def test_what_the_agent_has_to_do_with_the_same_things_is_one(said: str) -> None
 @pytest.mark.parametrize("asked", REQUESTS)
 def test_an_ordinary_request_is_no_standing_instruction(asked: str) -> None:
     assert standing_instructions(asked) == ()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Don't end this paragraph with a question.",
+        "Don't drop the whole table, just the last column.",
+        "Don't use a loop in this function.",
+        "Before you go on, tell me which of the two you would take.",
+        "I prefer the second version.",
+        "From now on the job runs at night, so update the docs.",
+        "Warum wird die Datei nie geschlossen",
+        "¿Por qué nunca se cierra el archivo?",
+        "Не трогай пока конфигурацию.",
+    ],
+)
+def test_what_concerns_one_step_is_no_standing_instruction(asked: str) -> None:
+    assert standing_instructions(asked) == ()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "If a test needs the network, tell me before you skip it.",
+        "Anything that touches billing goes through me.",
+        "Name the source for every figure you quote.",
+        "Plain text, no exceptions.",
+        "You keep adding comments that nobody needs.",
+        "Disregard what I said about spaces.",
+        "From section 4 on, leave the citations out.",
+        "Всегда пиши сообщения коммитов по-английски.",
+        "Nigdy nie zmieniaj plików w folderze vendor.",
+        "Bundan sonra cevapları kısa tut.",
+    ],
+)
+def test_what_holds_for_all_of_a_kind_is_one(said: str) -> None:
+    assert standing_instructions(said) == (said,)
+
+
+def test_an_instruction_that_points_back_comes_with_the_sentence_before() -> None:
+    said = "The draft is good. You wrote many footnotes there. Avoid them in future."
+    assert standing_instructions(said) == ("You wrote many footnotes there. Avoid them in future.",)
+
+
+def test_what_the_forms_cover_stays_covered() -> None:
+    outcomes = [(is_standing, found) for _, is_standing, found in fresh()]
+    assert outcomes.count((True, True)) >= 58
+    assert outcomes.count((False, True)) <= 2
 
 
 def test_constraints_of_every_kind_are_recognised_in_most_wordings() -> None:

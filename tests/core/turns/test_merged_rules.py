@@ -4,6 +4,7 @@ import base64
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from lowwater import Lowwater
 from lowwater.core.entries import Appended
@@ -11,6 +12,7 @@ from lowwater.core.ledger import Ledger
 from lowwater.core.mechanisms.spans import repeat_newest_user, replace_span
 from lowwater.core.mechanisms.truncate import squeeze
 from lowwater.core.messages import Span
+from lowwater.core.summary.frame import index_in
 from lowwater.core.summary.template import Section
 from lowwater.core.view import Item, Summary
 from lowwater.session.internals import internals
@@ -55,6 +57,24 @@ def test_a_summary_that_is_squeezed_keeps_what_the_user_forbade(talked: list[Ite
     (after,) = [item for item in squeeze(talked, making(), tokens=tokens) if isinstance(item, Summary)]
     assert after.tokens < before.tokens
     assert FORBIDDEN in after.message.text
+
+
+def test_the_index_of_a_summary_that_is_squeezed_gets_shorter_and_keeps_the_names_worth_most() -> None:
+    script = Script("anthropic").user("Look.")
+    for number in range(6):
+        names = " ".join(f"src/part_{number}/file_{at}.py" for at in range(60))
+        script.calls("bash", {"command": str(number)}, f"{names} " + "word " * 300)
+    items = list(ledger_of(script.user("And now?").calls("bash", {"command": "x"}, "new")).view.items)
+    context = replace(making(), offers_recall=True)
+    listed = list(replace_span(items, Span(start=1, stop=13), f"## Goal\n{'word ' * 300}", context))
+    (before,) = [item for item in listed if isinstance(item, Summary)]
+    squeezed = squeeze(listed, context, tokens=sum(item.tokens for item in listed) - before.tokens // 2)
+    (after,) = [item for item in squeezed if isinstance(item, Summary)]
+    index = index_in(after.message.text)
+    assert after.tokens <= before.tokens // 2 + 1
+    assert "src/part_" in index
+    assert set(index.split()) & set(index_in(before.message.text).split())
+    assert len(index) < len(index_in(before.message.text))
 
 
 def test_after_an_undo_the_users_own_words_are_repeated_and_no_reminder() -> None:

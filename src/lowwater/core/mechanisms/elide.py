@@ -45,7 +45,7 @@ def apply(items: Sequence[Item], proposal: Proposal, context: EditContext) -> li
             items, proposal, context, lambda result: _placeholder(result, context, plain=True)
         )
     gone = {(target.item, target.path) for target in proposal.targets}
-    known, repeated = _names_shown(items, gone, context.summarised), set[str]()
+    known, repeated = names_shown(items, gone, context.summarised), set[str]()
 
     def text_for(result: ShownResult) -> str:
         text = _placeholder(result, context, known=known, repeated=repeated)
@@ -86,7 +86,9 @@ def _expected_size(result: ShownResult, context: EditContext) -> int:
     return min(result.tokens, max(_SHORT_LINE, int(result.tokens * (context.digest_ratio + FRAME_SHARE))))
 
 
-def _names_shown(items: Sequence[Item], gone: Container[PartPlace], summarised: Sequence[Span]) -> set[str]:
+def names_shown(
+    items: Sequence[Item], gone: Container[PartPlace], summarised: Sequence[Span] = ()
+) -> set[str]:
     """Return the names in what will be shown: what users and assistant wrote, calls, and the results that are not `gone`."""
     shown: set[str] = set()
     for at, item in enumerate(items):

@@ -107,6 +107,8 @@ class EditContext(Struct, frozen=True, kw_only=True):
     """How many tokens of tool output in the middle pruning leaves alone."""
     longest_result: int = 0
     """How long a tool result may be if the prompt does not fit."""
+    must_fit: int = 0
+    """How many counted tokens the view may have for the prompt to fit: a squeeze that wants fewer leaves the rest of new results and summaries alone from there on."""
     too_large: bool = False
     """The request has more bytes than its provider accepts: images in the tail may be removed too."""
     summarised: tuple[Span, ...] = ()

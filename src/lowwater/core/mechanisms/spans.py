@@ -160,12 +160,19 @@ def _index(
     carried = sum(count(index_in(item.message.text)) for item in replaced if isinstance(item, Summary))
     carried = min(carried, max(saved, 0))
     room = min(MOST_TOKENS, carried + int(SHARE * (saved - carried)))
+    return index_within(room, replaced, beside, summary, context)
+
+
+def index_within(
+    tokens: int, replaced: Sequence[Item], beside: Sequence[Item], summary: str, context: EditContext
+) -> str:
+    """Return what follows a summary of the replaced items within `tokens`: the open tasks, and the index of their tool results."""
     tasks = open_tasks(replaced, beside=beside, summary=summary)
     index = index_of_results(
         replaced,
         beside=beside,
         summary=summary,
-        tokens=max(0, room - count(tasks)),
+        tokens=max(0, tokens - context.tokenizer.count(tasks)),
         tokenizer=context.tokenizer,
         redact=context.redact,
         break_even=context.break_even,

@@ -12,13 +12,14 @@ from msgspec.structs import replace
 
 from lowwater.core.entries import Edit
 from lowwater.core.mechanisms import images
-from lowwater.core.mechanisms.digest import digest
+from lowwater.core.mechanisms.digest import digest, names_in
 from lowwater.core.mechanisms.edits import edit_if_smaller, newest_user, offer_edits
-from lowwater.core.mechanisms.elide import replace_results
+from lowwater.core.mechanisms.elide import names_shown, replace_results
 from lowwater.core.mechanisms.mechanism import EditContext, Mechanism, Zones, newest_group
-from lowwater.core.mechanisms.placeholder import placeholder, way_back
+from lowwater.core.mechanisms.placeholder import FRAME_SHARE, placeholder, way_back
 from lowwater.core.mechanisms.results import ShownResult, calls_in, result_text, results_in, unprotected
 from lowwater.core.mechanisms.reuse import spared
+from lowwater.core.mechanisms.spans import index_within
 from lowwater.core.messages import Text, ToolCall, block_in, legal_cuts
 from lowwater.core.proposals import Proposal, Target
 from lowwater.core.references import lines_with_errors
@@ -34,12 +35,18 @@ LEAST = 200
 """The smallest limit in tokens: below it there is no room for the lines that say what was cut."""
 _ONE_LINE = 45
 """Tokens of a placeholder of one line."""
+_AROUND = 8
+"""Tokens of a message around its text."""
 _SHORTEST_TALK = 60
 """The smallest limit in tokens for what the assistant said."""
 _SHORT_VALUE = 120
 """Arguments of a call up to this many characters are never cut."""
 _CUT_LINE = 16
 _SUMMARY_FRAME = 80
+_NEW, _TOLD = 800, 2_000
+"""Tokens that each new result, which the model has not seen yet, and a summary keep as long as the prompt fits for one more turn."""
+_MILD_STEPS = 6
+"""The first steps of a squeeze, which respect that."""
 _ROUNDS = 3
 """How often a step of a squeeze is repeated: sizes are estimates, so the first round may fall short."""
 
@@ -115,6 +122,7 @@ def shortened(result: ShownResult, context: EditContext, limit: int) -> str:
         subject=subject_of(result.call) if result.call else "",
         tokens=int(room * _DIGEST),
         tokenizer=context.tokenizer,
+        said=names_in("\n".join((head, *errors, tail))),
     )
     lines = [
         head.rstrip("\n"),
@@ -193,9 +201,9 @@ def squeeze(
     """Return the items shortened until they have at most `tokens`, or as few as possible.
 
     What is older than the newest exchange is shortened first, results before answers, those of never-prune tools last; then
-    results of the newest exchange, then summaries. Within a step the largest are shortened first, all to the same length.
-    Users' words, and what keeps calls and results paired, stay as they are. `among` are the indexes that may be changed, if
-    not all.
+    results of the newest exchange, then summaries, to some length; and beyond that only until the view has `context.must_fit`
+    tokens. Within a step the largest are shortened first, all to the same length. Users' words, and what keeps calls and
+    results paired, stay as they are. `among` are the indexes that may be changed, if not all.
     """
     squeezed = list(items)
     cuts = tuple(legal_cuts([item.message for item in items]))
@@ -208,6 +216,8 @@ def squeeze(
         (_squeeze_results, older, LEAST),
         (_squeeze_results, older, _ONE_LINE),
         (_squeeze_talk, older, LEAST),
+        (_squeeze_results, latest, _NEW),
+        (_squeeze_summaries, allowed, _TOLD),
         (_squeeze_results, latest, LEAST),
         (_squeeze_pictures, latest, 0),
         (_squeeze_summaries, allowed, LEAST),
@@ -215,9 +225,10 @@ def squeeze(
         (_squeeze_talk, latest, LEAST),
         (_squeeze_talk, allowed, _SHORTEST_TALK),
     ]
-    for step, indexes, least in steps:
+    for at, (step, indexes, least) in enumerate(steps):
+        goal = tokens if at < _MILD_STEPS else max(tokens, context.must_fit)
         for _ in range(_ROUNDS):
-            over = sum([item.tokens for item in squeezed]) - tokens
+            over = sum([item.tokens for item in squeezed]) - goal
             if over <= 0:
                 return squeezed
             shorter = step(squeezed, indexes, context, over=over, least=least)
@@ -269,11 +280,15 @@ def _squeeze_results(
             result for result in found if result.text and context.preset.protects(result.tool) is protects
         ]
         level = _level([result.tokens for result in results], over, least)
-        for result in results:
-            if result.tokens <= level:
-                continue
+        longer = [result for result in results if result.tokens > level]
+        known = (
+            names_shown(items, {result.place for result in longer}) if _ONE_LINE < level < LEAST else set()
+        )
+        for result in longer:
             item = squeezed[result.item]
-            text = shortened(result, context, level) if level >= LEAST else _one_line(result, context)
+            text = (
+                shortened(result, context, level) if level >= LEAST else _named(result, context, level, known)
+            )
             shorter = edit_if_smaller(item, result.shown_as(text), context.size) if text else item
             over -= item.tokens - shorter.tokens
             squeezed[result.item] = shorter
@@ -282,16 +297,26 @@ def _squeeze_results(
     return squeezed
 
 
-def _one_line(result: ShownResult, context: EditContext) -> str:
-    return placeholder(
-        result_text(result.original),
+def _named(result: ShownResult, context: EditContext, tokens: int, known: set[str]) -> str:
+    """Return the placeholder of a result in about so many tokens: one line, and a digest of what nothing else shows if there is room.
+
+    The names that it shows become known.
+    """
+    whole = result_text(result.original)
+    size = max(1, context.tokenizer.count(whole))
+    text = placeholder(
+        whole,
         number=result.number,
         call=result.call,
         offers_recall=context.offers_recall,
         tokenizer=context.tokenizer,
-        plain=True,
-        tokens=result.tokens,
+        digest_ratio=(tokens - _AROUND) / size - FRAME_SHARE,
+        known=known,
+        plain=tokens <= _ONE_LINE or context.preset.plain_placeholders,
+        tokens=size,
     )
+    known.update(names_in(text))
+    return text
 
 
 def _talk(items: Sequence[Item], indexes: Iterable[int], context: EditContext) -> list[_Piece]:
@@ -396,16 +421,21 @@ def _sections(text: str, *, of_constraints: bool) -> str:
 
 
 def _shorter_summary(summary: Summary, limit: int, context: EditContext) -> Summary:
-    """Return the summary in about `limit` tokens, without its index of tool results.
+    """Return the summary in about `limit` tokens; it and the index behind it lose the same share, the index what is worth least.
 
     What the user demanded and forbade stays whole, and comes first.
     """
+    count = context.tokenizer.count
     text, index = unframe(summary.message.text), index_in(summary.message.text)
     constraints, others = _sections(text, of_constraints=True), _sections(text, of_constraints=False)
-    room = limit - _SUMMARY_FRAME - context.tokenizer.count(constraints)
-    kept = f"{constraints}\n\n{_fitting(others, max(1, room), context.tokenizer, from_end=False)}".strip()
+    room = max(1, limit - _SUMMARY_FRAME - count(constraints))
+    listed, written = count(index), count(others)
+    for_index = room * listed // max(1, listed + written)
+    rest = _fitting(others, max(1, room - for_index), context.tokenizer, from_end=False)
+    kept = f"{constraints}\n\n{rest}".strip()
+    shorter = index_within(for_index, [summary], (), kept, context) if index else ""
     parts = [
-        replace(part, text=part.text.replace(text, kept, 1).replace(index, "", 1))
+        replace(part, text=part.text.replace(text, kept, 1).replace(index, shorter, 1))
         if isinstance(part, Text)
         else part
         for part in summary.message.parts

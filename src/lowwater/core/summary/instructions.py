@@ -18,8 +18,17 @@ _MOST = 12
 
 
 def standing_instructions(words: str) -> tuple[str, ...]:
-    """Return the sentences of `words`, what a user typed, that are standing instructions; each as it was said."""
-    found = [sentence for sentence in typed_sentences(words) if is_instruction(sentence)]
+    """Return the sentences of `words`, what a user typed, that are standing instructions; each as it was said.
+
+    One that says what it is about in the sentence before ("I hate adverbs. Avoid them.") comes with that sentence.
+    """
+    found: list[str] = []
+    before = ""
+    for sentence in typed_sentences(words):
+        if is_instruction(sentence):
+            both = f"{before} {sentence}"
+            found.append(both if _POINTS_BACK.match(sentence) and before and both in words else sentence)
+        before = sentence
     return tuple(dict.fromkeys(found)) if len(found) <= _MOST else ()
 
 
@@ -28,7 +37,7 @@ def is_instruction(sentence: str) -> bool:
     if not _SHORTEST // 2 <= len(sentence) <= _LONGEST:
         return False
     text = judged_form(sentence).replace("’", "'")
-    if _FOREIGN.search(text) is not None:
+    if _FOREIGN.search(text) is not None and _FOREIGN_PASSING.search(text) is None:
         return True
     if len(sentence) < _SHORTEST or _DEBRIS.search(text):
         return False
@@ -41,6 +50,8 @@ def _lays_down(text: str) -> bool:
     if _ASKS.search(text) and not _ASKS_FOR_WORD.search(text):
         return False
     if _REQUIRES.search(text) and not _TO_THE_AGENT.search(text):
+        return False
+    if _OF_ONE_STEP.search(text):
         return False
     if any(form.search(text) for form in _OPENING):
         return True
@@ -64,7 +75,7 @@ _CLAUSE = re.compile(
 )
 _LEAD = r"""(?:(?:ok(?:ay)?|so|and|but|also|just|please|pls|plz|btw|actually|again|though|well|now|remember|note|yes|no|hey|k|kk|cool|nice|thx|thanks|alright|fine|good|great|hmm?|go\ ahead|sounds\ good|right|
     omfg|dude|then|oh|or|while\ (?:we|you)'?re?\ (?:are\ )?(?:here|at\ it)|to\ be\ clear|one\ (?:more\ )?thing|important(?:ly)?)[,:!.]?\s+)*"""
-_NOT_YET = r"\b(?:yet|for\ now|right\ now|(?<!from\ )now(?!\ on)|first|this\ time|here\ yet|at\ the\ moment|today|until\ i)\b"
+_NOT_YET = r"\b(?:yet|for\ now|right\ now|(?<!from\ )now(?!\ on)|first|this\ time|here\ yet|at\ the\ moment|today|until\ i(?!\ (?:say|tell|explicitly|give|lift|change)))\b"
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
@@ -75,6 +86,10 @@ def _forms(*patterns: str) -> tuple[re.Pattern[str], ...]:
     return tuple(map(_compiled, patterns))
 
 
+_POINTS_BACK = _compiled(
+    r"""^{LEAD}(?:(?:do\ not|don'?t|never|always)\ (?:ever\ )?)?(?:stop\ (?:doing|using|adding)|avoid|use|do|keep|leave|ask\ for)\ (?:them|it|that|this|those|each\ one)\b"""
+)
+"""An instruction that names what it is about in the sentence before."""
 _DEBRIS = re.compile(
     r"\\n|^\W+$|^[\w./-]+:\d+|^[A-Z_]+=|\b[0-9a-f]{12,}\b|^(?:error|warning|fatal|fail)\b|^[\w.]*(?:error|exception|warning):",
     re.IGNORECASE,
@@ -83,7 +98,7 @@ _PASSING = _compiled(
     r"""(?: (?:\b(?:not|dont|only|leave|keep|no)|n't)\b .{0,60}"""
     + _NOT_YET
     + r""" | ^{LEAD}(?:why|how|what|who|where|does|did|is|are|was|were|has|have|had)\b
-    | ^{LEAD}if\ (?!you|something|anything|in\ doubt|i\b)
+    | ^{LEAD}if\ (?!you|something|anything|in\ doubt|un(?:sure|certain|clear)|i\b|(?:an?|any\w*|some\w*|there)\b.*,.*\b(?:me|us|my|yourself)\b)
     | ^{LEAD}(?:do\ not|don'?t)\ \w+\ .{2,40}\ here,\ (?!we\b|i\b|it\b|this\b)\w+
     | ^{LEAD}(?:whenever|when|(?:each|every|any)\ time)\ i\b(?!.*,\ (?:please|always|never|you|do|don'?t|then|just|run|show|tell|ask|give|use|write|answer|stop)\b) ) """
 )
@@ -95,6 +110,22 @@ _ASKS_FOR_WORD = _compiled(
     r"""\b(?:let|tell|ask)\ me\b.{0,60}\bbefore\b | \b(?:can|could|would|will)\s+(?:you|we)\b.{0,60}\bbefore\s+(?:you\ )?(?:\w+ing\b|do\b|proceed) | \b(?:can|could|shall)\ (?:we|you)\ (?:please\ )?(?:stick|always|never|stop|avoid)\b"""
 )
 
+_ONGOING = r"""(?:session|conversation|chat|project|repo(?:sitory)?|codebase|folder|director(?:y|ies)|machine|server|account|book|series|thesis|manuscript|kind|sort|rule|style)"""
+"""What lasts as long as the session does: a prohibition in it is no prohibition in one step."""
+_PROTECTS = r"""(?:touch|change|edit|modify|alter|delete|remove|rename|move|overwrite|break|share|disclose|reveal|push|publish|deploy|commit|install|use|run)"""
+_OF_ONE_STEP = _compiled(
+    r"""^{LEAD}(?:do\ not|don'?t|avoid|leave\ out|only|no)\b.{2,80}\b(?:in|for|from|on|of|with|to)\ this\ (?!"""
+    + _ONGOING
+    + r"""\b)\w+
+    | ^{LEAD}(?:do\ not|don'?t)\ .{2,80},\s*(?:(?:just|simply)\ \w+|only\ the)\b
+    | ^{LEAD}(?:do\ not|don'?t)\ (?!"""
+    + _PROTECTS
+    + r"""\b)\w+\ (?:(?:this|that|these|those)\ (?!"""
+    + _ONGOING
+    + r"""\b)\w|the\ (?:first|second|third|last|next|whole|entire|rest|old|previous)\b)"""
+)
+"""A prohibition, or a limit, in what is done now: in this one text or change, or beside what is to be done instead."""
+
 _ACTORS = r"""(?: users?|customers?|clients?|visitors?|guests?|admins?|administrators?|members?|subscribers?|buyers?|sellers?|players?|patients?|employees?|contributors?|developers?|maintainers?|teams?|people|someone|somebody|anyone|anybody|they
     |requests?|responses?|endpoints?|apis?|servers?|services?|backends?|frontends?|apps?|applications?|system|gateways?|workers?|jobs?|queues?|caches?|databases?|daemons?|programs?|process(?:es)?|threads?|connections?|devices?|browsers?|sites?|websites?|cli|library|sdk|plugins?|bots?
     |pages?|screens?|views?|buttons?|forms?|fields?|inputs?|modals?|dialogs?|banners?|menus?|links?|widgets?|layouts?|columns?|rows?|cells?|lists?|cursors?|prompts?
@@ -103,13 +134,16 @@ _MODAL = r"(?:must|should|shall|may|might|can|could|will|would|cannot|gets?|neve
 _SHOWS = r"(?:show|display|render|redirect|return|throw|raise|emit|respond\ with|accept|reject|allow|deny|expire|encrypt|hash|cache|retry|validate|escape|truncate|round|sort|highlight|disable|enable|hide)"
 
 
-_SCOPE = r"""(?: from\ (?:now|here)\ on(?:wards?)? | (?:from|as\ of)\ (?:now|today|this\ \w+) | going\ forwards? | in\ (?:the\ )?future | henceforth
+_SCOPE = r"""(?: from\ (?:now|here)\ on(?:wards?)? | (?:from|as\ of)\ (?:now(?!\ on)|today|this\ \w+) | going\ forwards? | in\ (?:the\ )?future | henceforth
     | for\ the\ (?:rest|remainder)\ of\ | until\ (?:further\ notice|i\ (?:say|tell)) | at\ all\ times | under\ (?:no|any)\ circumstances
-    | throughout\b | in\ everything\ | in\ this\ session )"""
+    | throughout\b | in\ everything\ | in\ this\ session | from\ (?:chapter|version|page|section|step|part|tomorrow|then)\b.{0,20}\bon(?:wards?)?\b
+    | (?:whatever\ happens|no\ matter\ what|in\ general|as\ a\ (?:general\ )?rule|as\ a\ matter\ of\ principle)\b )"""
+_SUBJECT = r"(?!,?\ (?:the|an?|our|its)\ [\w-]+(?:\ [\w-]+)?\ (?:[a-z]+s|is|are|will|has|have)\b)"
+"""What follows an adverbial that does not address the agent: a subject of its own, with its verb."""
 _EACH = r"""(?: (?:each|every|any)\ ?time | whenever | after\ (?:each|every|any)\b | before\ (?:each|every|any)\b | with\ (?:each|every)\b | on\ (?:each|every)\b | in\ (?:each|every|all)\b
     | as\ soon\ as\ (?:you|something|anything|a)\b )"""
-_VERBS = r"""(?: add|answer|ask|begin|build|bump|call|change|check|commit|confirm|delete|document|do|edit|end|fix|follow|format|generate|give|ignore|include|install|interrupt
-    |keep|leave|limit|list|log|make|mention|merge|modify|name|note|open|prefer|print|push|put|quote|read|rebase|refactor|regenerate|remember|remove|rename|reply|report
+_VERBS = r"""(?: add|address|answer|ask|attach|base|begin|book|build|bump|call|change|charge|check|cite|commit|confirm|cut|delete|describe|document|do|edit|end|escalate|exclude|explain|flag|fix|follow|format|generate|give|group|hand|ignore|include|install|interrupt
+    |keep|leave|limit|link|list|log|make|mark|mention|merge|modify|name|note|open|pick|pause|prefer|present|print|propose|provide|push|put|quote|read|rebase|refactor|refer|regenerate|remember|remove|rename|reply|report
     |request|respond|revert|rewrite|run|say|search|send|show|sign|skip|speak|squash|start|stay|stick|stop|store|summari[sz]e|talk|tell|test|touch|treat|try|update|use|wait|work|write|avoid )"""
 _OUTPUT = r"""(?: answers?|repl(?:y|ies)|responses?|output|explanations?|summar(?:y|ies)|messages?|commits?|comments?|docs?|documentation|pull\ requests?|prs?|branch(?:es)?|tests?|functions?|names?|logs?|files?|code|texts?|reports? )"""
 _LANGUAGE = r"""(?: english|british|american|german|french|spanish|italian|portuguese|dutch|polish|russian|ukrainian|turkish|arabic|hindi|chinese|mandarin|japanese|korean|swedish|danish|norwegian|finnish|czech|greek|hebrew )"""
@@ -162,13 +196,48 @@ _FORMS = _forms(
     r"""\bmust(?:\ not|n't)\s+(?:be\ )?(?:appear|leak|leave|edited|touched|changed|committed|pushed|logged|exceed)""",
     r"""\bwithout\ (?:asking|telling)\ me\b|\bwithout\ my\ (?:okay|ok|approval|consent|permission)\b""",
     r"""\b(?:no|not|don'?t|without|keep|stay|remain|preserve)\b.{0,30}\bbackwards?[ -]compatib(?!\w+\ to\b)""",
+    r"""^{LEAD}no\ more\ (?!(?:questions?|issues?|errors?|problems?|time|work|need|than|changes)\b)[\w-]+(?:\ [\w-]+){0,2}(?:$|[.!,;]|\ (?:please|pls|in|at|unless)\b)""",
+    r"""^{LEAD}no\ (?!(?:errors?|luck|ideas?|issues?|problems?|changes?|differences?)\b).{2,50}\b(?:anywhere|whatsoever|ever|in\ (?:this|our|my)\ (?:book|project|repo(?:sitory)?|codebase|series|manuscript|thesis))\b""",
+    r"""^{LEAD}nothing\ (?:(?:that|which)\ (?:needs?|requires?|uses?|depends?|breaks?|changes?|costs?|touches|relies)|newer|older|heavier|fancier)\b""",
+    r"""\b(?:is|are|stays?|remains?)\ (?:read-only|frozen|locked|final|closed)\ (?:for|to)\ you\b""",
+    r"""\bi\ (?:do\ not|don'?t)\ want\ to\ .{2,40}\b(?:before|after|more\ than|less\ than|any\w*|without|ever)\b""",
+    r"""^{LEAD}let'?s\ (?:not|never)\b.{2,60}\b(?:all|any\w*|every\w*|ever)\b""",
     # Asking first
     r"""^{LEAD}(?:ask|check\ with|tell|consult|warn|notify|let)\ me\b.{0,60}\b(?:before|first)\b|\bcheck\ with\ me\b""",
-    r"""\bbefore\ (?:you\ )?\w+\b.{0,60}\b(?:wait\ for|ask|get|tell|check\ with|let)\ (?:me|my)\b""",
+    r"""\bbefore\ (?:you\ )?\w+\b.{0,60}\b(?:wait\ for|ask|get|tell|check\ with|let)\ (?:me|my)\b(?!\ (?:look|see|find|think|try|grab|check|how|which|whether|why|if|where|who|when)\b)""",
+    r"""\bbefore\ (?:you\ )?\w+\ (?:any\w*|something|an?|new|another|each|every|files|code|tests)\b.{0,60},\s*(?:please\ )?"""
+    + _VERBS
+    + r"""\b""",
+    r"""\b(?:goes|go|comes?|passes)\ (?:through|past|via|by)\ me\b|\bneeds?\ my\ (?:\w+\ )?(?:confirmation|consent|go-?ahead|nod|yes)\b|,\s*i\ decide\b|\bwait\ for\ my\ (?:ok(?:ay)?|go|go-?ahead|approval|confirmation|yes|word)\b""",
     r"""\blet\ me\ know\b.{0,60}\bbefore\ (?:you\ )?(?:do|chang|mak|proceed|go|commit)""",
     r"""\brun\ (?:it|this|that|them|any\w*|every\w*)\ (?:by|past)\ me\b|\b(?:needs?|requires?)\ my\ (?:approval|okay|ok|review|permission|sign[ -]?off)\b|\bonly\ (?:when|if|after)\ i\b""",
+    r"""\bno\ need\ to\ (?:ask|stay|keep|maintain|preserve|support|confirm|check\ with|be|remain)\b|\byou\ (?:need\ not|needn'?t|(?:do\ not|don'?t)\ (?:need|have)\ to)\ (?:ask|check\ with|confirm|tell|explain|wait)\b""",
+    # Things in general: a condition on any of a kind, and what is to be done with each
+    r"""^{LEAD}(?:if|when(?:ever)?|once|as\ soon\ as)\ (?:an?|any\w*|some\w*|there(?:'s|\ is))\b.{2,80},\s*(?:please\ |then\ |always\ |just\ )?(?:do\ not|don'?t|never|"""
+    + _VERBS
+    + r""")\b.{0,80}\b(?:me|us|my)\b""",
+    r"""^{LEAD}(?:if|when)\ (?:un(?:sure|certain|clear)|not\ sure)\b.{0,60},""",
+    r"""^{LEAD}"""
+    + _VERBS
+    + r"""\b.{0,80}\b(?:for|to|in|with|of|on|after|before|below|beneath)\ (?:every|each|any|all)\ (?:the\ |of\ the\ |your\ |my\ |our\ )?[\w-]+(?:\ [\w-]+)?\ (?:that\ )?(?:you|i)\ (?!may\b|might\b|just\b|already\b|agree\b)[a-z]+(?!ed\b)\b""",
+    r"""^{LEAD}"""
+    + _VERBS
+    + r"""\b.{0,80}\b(?:every|each)\ (?:answer|reply|response|message|draft|turn|round|iteration|suggestion)\b|^{LEAD}(?:cite|give\ me|show\ me|offer\ me)\b.{0,60}\bevery\ [\w-]+""",
+    r"""^{LEAD}unless\ (?:i|you|we|otherwise|told|asked)\b.{2,80},\s*(?:please\ )?(?:do\ not|don'?t|never|no|you|"""
+    + _VERBS
+    + r""")\b""",
+    r"""^{LEAD}(?!(?:i|it|he|she|they|we|you|this|that|there|the)\b).{2,80}\bunless\ (?:i\ (?:say|ask|tell|explicitly)|asked|told|otherwise|explicitly)\b""",
+    r"""^{LEAD}(?:all|every|each|any)\ [\w-]+(?:\ [\w-]+)?\ (?:in|as|without|with|under|below)\ [^.]{2,40}\b(?:please|always|no\ exceptions)\b""",
+    r"""^{LEAD}only\ [\w\ -]{3,50}\ (?:counts?|qualif(?:y|ies)|(?:is|are)\ (?:allowed|acceptable|welcome))\b""",
+    r"""^{LEAD}(?!(?:i|it|he|she|they|we|you|this|that|there|the|which|why|what|where|how)\b)[^,]{3,60},\s*(?:always|throughout|everywhere|no\ exceptions|without\ exception|at\ all\ times|(?:in|for)\ (?:every|all)\w*(?:\ \w+){0,2})[.!]*$""",
+    r"""^{LEAD}(?:let'?s\ |we\ )?agreed?\ (?:on\ this|that\ (?:you|we))\b|\bmake\ it\ (?:a|your)\ (?:habit|rule)\b|\b(?:new|ground|house|golden)\ rules?\s*[:,]|^{LEAD}(?:the\ )?rules?(?:\ (?:is|are))?\s*:""",
+    r"""^{LEAD}(?:keep|use|write|stay|stick|leave|follow|refer|address|speak|spell|format)\b.{0,80}\b(?:across|through|in)\ (?:all|every|each)\b|^{LEAD}keep\ (?:that|this|it)\ up\ (?:through|for|until|in)\b""",
+    # Complaints of what the agent does again and again
+    r"""\b(?:i|we)(?:'ve|\ have)?\ (?:already\ |just\ |repeatedly\ )?(?:told|asked|instructed|reminded)\ you\ (?:[\w\ ]{1,20}\ )?(?:not\ to|never\ to|to\ (?:always|never|stop|only))\b""",
+    r"""^{LEAD}you\ keep\ (?:on\ )?\w+ing\b""",
+    r"""^{LEAD}your\ (?:drafts|answers|replies|responses|messages|summaries|texts|explanations|commits|commit\ messages)\ are\ (?:\w+\ )?too\b""",
     # From now on, and each time
-    r"""^{LEAD}""" + _SCOPE + r""".{0,80}\b(?:""" + _VERBS + r"""|we|you|no|i)\b""",
+    r"""^{LEAD}""" + _SCOPE + _SUBJECT + r""".{0,80}\b(?:""" + _VERBS + r"""|we|you|no|i)\b""",
     r"""^{LEAD}"""
     + _VERBS
     + r"""\b.{0,120}\b(?:from\ (?:now|here)\ on|going\ forwards?|for\ the\ rest\ of|in\ (?:the\ )?future|at\ all\ times|throughout|wherever\ (?:you|possible)|whatever\ you)\b""",
@@ -188,7 +257,16 @@ _FORMS = _forms(
     r"""\bkeep\ (?:going|working)\ until\b|\b(?:do|make)\ meaningful\ commits\b|\bcommit\w*\ as\ you\ go\b|^{LEAD}fix\ up\ any\b""",
     r"""^{LEAD}(?:run|do|keep|put|write|execute|test|build|log|store)\ everything\ (?:inside|in|within|through|via|with|under|on)\b""",
     # Preferences, languages and formats
-    r"""\bi(?:'d|\ would)?\ (?:strongly\ )?prefer\b(?!\ (?:that\b|if\ you\ could))|^{LEAD}prefer\ \w+""",
+    r"""\bi(?:'d|\ would)?\ (?:strongly\ )?prefer\b(?!\ (?:that|this|it|these|those|option|if\ you\ could|the\ (?:first|second|third|fourth|last|other|former|latter|old|new|\w+\ (?:one|option|version|approach))|your)\b)|^{LEAD}prefer\ \w+""",
+    r"""\bi(?:'d|\ would)\ (?:much\ )?rather\ (?:we|you|not)\b""",
+    r"""\bi\ (?:really\ )?(?:hate|can'?t\ stand|detest|dislike|(?:don'?t|do\ not)\ like)\ (?!(?:it|that|this|the|these|those|how|what|when|your|my|his|her|its)\b)(?:[\w-]+\ )?[\w-]+(?:[^s]s|ing)[.!]*$""",
+    r"""\bstick\ (?:to|with)\ (?!(?:this|that|it|them|option|plan|number|version|the\ (?:first|second|third|last|current|plan|approach)|\#?\d|[a-e]\b))""",
+    r"""^{LEAD}call\ me\b(?!\ (?:back|at|on|when|if|tomorrow|today|later|once|after|in|under)\b)|^{LEAD}(?:refer\ to|address)\ .{2,40}\bas\b|^{LEAD}(?:speak|talk|reply|answer|respond|write)\ to\ me\ (?:only\ )?in\b""",
+    r"""^{LEAD}(?:rather\ than|instead\ of)\ \w+ing\b[^,]{0,60},\s*(?:please\ )?"""
+    + _VERBS
+    + r"""\b.{0,60}\b(?:you|me|my)\b""",
+    r"""\b(?:is|are)\ always\ to\ be\ (?:written|spelled|named|called|cited|formatted)\b""",
+    r"""^{LEAD}keep\ (?:each|every|all|them|your|everything|answers|replies)\b.{0,40}\b(?:under|below|within|at\ most|short(?:er)?|brief|concise|formal|informal|plain)\b""",
     r"""^{LEAD}(?:use|run|take|write)\s+[^,]{1,50}?(?:,\s*(?:not|never)\b|,?\s(?:instead\ of|rather\ than)\b)|^{LEAD}use\ \S+(?:\ \S+){0,4},\ no\ \w+|\bstick\ (?:to|with)\ the\ (?:workflow|convention|style|standard)""",
     r"""\bwe\ (?:always\ |never\ )?(?:use|name|write|put|prefer)\b.{2,60}(?:,\ not|\bnever|\brather\ than|\binstead\ of)\b""",
     r"""\b(?:use|write|answer|reply|respond|speak|talk|keep|docs|comments)\b.{0,60}\b"""
@@ -199,6 +277,9 @@ _FORMS = _forms(
     r"""^{LEAD}(?:begin|start|end|prefix|sign)\ (?:each|every|all|your)\b|^{LEAD}treat\ .{2,60}\bas\b|\bin\ your\ (?:answers|replies|responses)\b|^{LEAD}only\ show\ me\b""",
     r"""^{LEAD}keep\ (?:to\ )?(?:that|this|the\ same|the\ existing|the\ current)\ (?:style|format|convention|approach)\b(?!\ (?:of|if)\b)""",
     r"""^{LEAD}not\ as\ an?\ .{2,40},?\ but\ as\b""",
+    r"""^{LEAD}use\ \S+(?:\ \S+){0,3}\ (?:for|to|when(?:ever)?)\ (?:you\ )?(?:(?:run|build|test|lint|format|commit|install|search|deploy|debug)(?:\w?ing)?|all|any\w*|every\w*)\b""",
+    r"""\b(?:we|you)\ should\ (?:be\ )?(?:using|use|prefer|avoid)\b.{2,80}\b(?:wherever|everywhere|whenever)\b|\bmake\ sure\ (?:that\ )?(?:we|you)(?:'re|\ are)\ (?:always\ )?\w+ing\b.{2,60}\b(?:wherever|everywhere|always|throughout)\b""",
+    r"""\bremember\ (?:also\ )?(?:that\ )?you\ (?:must|should|can|may|have\ to)\b""",
     # Limits and scope
     r"""^{LEAD}"""
     + _OUTPUT
@@ -220,7 +301,7 @@ _FORMS = _forms(
     + _VERBS
     + r"""\b""",
     # Corrections and permissions
-    r"""^{LEAD}(?:forget|scratch|ignore|drop)\ (?:what\ i|(?:the|my)\ (?:\w+\ )?(?:rule|instruction)|that\ rule)""",
+    r"""^{LEAD}(?:forget|scratch|ignore|drop|disregard|never\ mind)\ (?:(?:what|everything)\ i\ (?:said|told|asked|wrote)|(?:the|my|that)\ (?:\w+\ )?(?:rule|instruction)s?)""",
     r"""\bi(?:'ve|\ have)?\ changed\ my\ mind\b.{0,60}[,;:—-]\s.{0,40}\b"""
     + _VERBS
     + r"""\b|^{LEAD}instead\ of\ asking\b|^{LEAD}you\ may\ \w+\ .{0,60}\bagain\b""",
@@ -256,7 +337,10 @@ _FOREIGN = re.compile(
     | \bbeschränk(?:e|t)?\ dich\b | \bgeht\ dich\ nichts\ an\b | ^sobald\b.{2,80},\s*(?:dann\ )?(?:hör|sag|frag|stopp?|meld|brich|wart)
     |  \b(?:nimm|nutze?|verwende|benutze?)\b.{2,50}\bstatt\b | ^wenn\ (?:du|ein|etwas)\b.{2,80},\s*(?:dann\ )?(?:hör|sag|frag|stopp?|melde|brich)
     | \bfass(?:e|t)?\b.{0,20}\b(?:nichts|nie|nicht|keine?n?)\b
+    | \b(?:nie|niemals|kein(?:e[nmr]?)?)\b.{2,60}\bohne\b.{0,30}\b(?:erlaubnis|zustimmung|rückfrage|okay) | \bin\ (?:all|jede[mrn])(?:en)?\ (?:texten|antworten|nachrichten|kapiteln|dateien|commits?|antwort|nachricht|datei)\b
+    | ^(?:bitte\ )?(?:sag|sprich|schreib|antworte|nenn)\w*\b.{0,60}\b(?:nie|immer|stets)\b
     # French
+    | \bn(?:e\ |')(?:\w+\ )?\w+(?:ez|e|s|ons)\ jamais\b | ^(?:toujours|jamais)\b.{3,} | \bdans\ (?:tous|toutes)\ (?:tes|vos|les)\ \w+
     | \b(?:à\ partir\ de\ maintenant|dorénavant|désormais|à\ l'avenir|chaque\ fois\ que|à\ chaque\ fois)\b | \b(?:ne|n')\s?\w+(?:ez|e|s|ons)?\s+(?:jamais|aucune?|pas|rien|plus)\b(?!\ (?:compris|sûr|encore|maintenant|tout\ de\ suite|pour\ l'instant))
     | \b(?:interdiction|interdit|défense)\ (?:\w+\ )?(?:de|d')\b | \b(?:reste(?:nt)?|écris|écrivez|réponds|répondez|parle[sz]?)\b.{0,30}\ben\ (?:anglais|français|allemand|espagnol)\b | \boublie[sz]?\b.{0,20}\b(?:consigne|règle|instruction)\b
     | ^pas\ plus\ de\b.{2,60}\bpar\b | \blimite-toi\b | \bon\ (?:n'\s?)?(?:utilise|écrit|met|emploie)\b.{2,60}\buniquement\b
@@ -273,7 +357,16 @@ _FOREIGN = re.compile(
     | ^non\s+(?:aggiunger|toccar|modificar|cambiar|cancellar|eliminar|usar|installar|committar|pushar|scriver)e\b(?!.*\b(?:ancora|adesso|per\ ora)\b) | ^\w+[aei]\ sempre\b.{0,80}\b(?:quando|dopo|prima|anche|ogni)\b | ^niente\b.{2,50}\b(?:nel|nei|nelle|nella|per\ favore)\b | \blimitati\ a\b
     | \bprima\ di\ \w+.{2,40}\b(?:chiedi|chiedimi|avvisami)
     # Dutch
-    | \b(?:vanaf\ nu|voortaan|in\ het\ vervolg)\b
+    | \b(?:vanaf\ nu|voortaan|in\ het\ vervolg)\b | \b(?:gebruik|schrijf|antwoord|vraag|gebruikt|zorg)\b.{0,40}\b(?:altijd|nooit)\b | ^(?:raak|wijzig|verwijder|gebruik|schrijf)\b.{0,40}\b(?:nooit|geen|niets)\b | \bvraag\b.{0,20}\bvoordat\b
+    # Russian and Ukrainian
+    | \b(?:никогда|ни\ в\ коем\ случае)\b.{0,10}\bне\ \w+(?:й|йте|и|ите|ь|ьте)\b | \b(?:всегда|каждый\ раз|завжди)\ \w+(?:й|йте|и|ите|ь|ьте)\b | \w+(?:й|йте|ите|ьте)\ (?:всегда|завжди)\b
+    | \b(?:впредь|отныне|с\ этого\ момента|с\ сегодняшнего\ дня|відтепер|надалі|больше\ не|ніколи\ не)\b | \bбез\ моего\ (?:разрешения|согласия|подтверждения)\b | \b(?:спрашивай|спроси|спрашивайте)\b.{0,20}\bперед\b | ^(?:пожалуйста,?\ )?не\ (?:трогай|меняй|изменяй|удаляй|используй|добавляй|пиши|коммить|пушь|ставь)(?:те)?\b
+    # Polish
+    | \b(?:nigdy\ nie|od\ teraz|odtąd|za\ każdym\ razem|bez\ mojej\ zgody)\b | \b(?:zawsze)\ \w+(?:j|aj|uj|isz|ij|ź|ń|cie)\b
+    # Turkish
+    | \b(?:bundan\ sonra|bundan\ böyle|asla|her\ zaman|her\ seferinde)\b
+    # Swedish, Danish and Norwegian
+    | \b(?:från\ och\ med\ nu|fra\ nå\ av|fra\ nu\ af|hädanefter)\b | ^(?:\w+\ ){0,3}(?:aldrig|aldri|alltid|altid)\b.{3,}
     # Chinese
     | (?:(?<!要)不要|请勿|請勿|别再|禁止|严禁|不得|不准|不允许|不許|切勿).{1,40} | (?:以后|今后|从现在起|从现在开始).{0,20}(?:用|请|要|不|都) | (?:始终|一律|必须|务必|總是|总是)(?:使用|用|先|在|要).{1,} | (?:每次|每当).{1,30}(?:都|请|要|必须|先)
     | (?:之前|前)[，,]?.{0,10}(?:先问我|先告诉我|先征求|征得|经我|问我)
@@ -284,3 +377,13 @@ _FOREIGN = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 """The same forms in other languages."""
+_FOREIGN_PASSING = re.compile(
+    r"""
+      ^(?:und\ |aber\ |aunque\ |et\ |mais\ |y\ |e\ |ma\ |en\ |а\ |но\ )?(?:warum|wieso|weshalb|wann|wie|pourquoi|comment|quand|por\ qu[eéê]|c[oó]mo|cu[aá]ndo|¿|perch[eé]|come\ mai|quando|waarom|hoe|wanneer|почему|зачем|как|когда|dlaczego|jak|neden|niye|nasıl|varför|hur|hvorfor|hvordan)\b
+    | [?？]$ | ^[^，,。]{0,12}(?:为什么|為什麼|为何|怎么|怎麼|なぜ|どうして|왜\s|어떻게)
+    | \b(?:noch|erst\ einmal|erstmal|vorerst|für\ heute|im\ moment|gerade)\b(?=.{0,40}\bnicht\b) | \b(?:nicht|nichts|keine?n?|nur)\b.{0,40}\b(?:vorerst|für\ heute|im\ moment|diesmal|in\ diese[rm]\ (?:commit|schritt|pr))\b
+    | \b(?:todavía|aún|de\ momento|por\ ahora|esta\ vez|ainda|por\ enquanto|desta\ vez|encore|pour\ l'instant|cette\ fois|ancora|per\ ora|stavolta|nog\ niet|deze\ keer|на\ этот\ раз|jeszcze|şimdilik|henüz)\b | \bпока\b(?!\ (?:я|не)) | (?:先不要|暂时|暫時|这次|這次|まだ|今回は|아직|이번에는)
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+"""Questions in them, and what holds for this step only."""

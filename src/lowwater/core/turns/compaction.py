@@ -219,12 +219,19 @@ def prune(work: CompactionWork, proposals: Sequence[Proposal]) -> CompactionResu
 def shorten_to_fit(
     work: CompactionWork, result: CompactionResult, proposal: Proposal, *, fit: int
 ) -> CompactionResult:
-    """Carry out a last resort: it shortens whatever is left until the prompt has at most `fit` tokens."""
+    """Carry out a last resort: it shortens whatever is left until the prompt has at most `fit` tokens.
+
+    What the model has not seen yet, and summaries, are cut to the bone only as far as one more turn needs it.
+    """
     over = work.size(result.items) - fit
     if over <= 0:
         return result
-    removes = max(1, ceil(over / max(work.request.scale, _LEAST_SCALE)))
-    items = apply_edits(work.request, result.items, replace(proposal, removes=removes))
+    scale, limits = max(work.request.scale, _LEAST_SCALE), work.request.limits
+    removes = max(1, ceil(over / scale))
+    one_more = max(fit, min(limits.most - limits.growth, limits.threshold - 1))
+    must_fit = tokens_of_items(result.items) - ceil((work.size(result.items) - one_more) / scale)
+    request = replace(work.request, context=replace(work.context, must_fit=max(0, must_fit)))
+    items = apply_edits(request, result.items, replace(proposal, removes=removes))
     if tokens_of_items(items) >= tokens_of_items(result.items):
         return result
     return replace(
