@@ -102,36 +102,9 @@ def test_a_cache_that_is_lost_before_what_a_compaction_has_changed_is_not_lost_b
         compaction_surcharge=surcharge,
         is_settled=False,
     )
-    record = turn_record(replace(state, call=call), response(Usage(cache_read=1_000, cache_write=7_400)), 0.0)
+    record = turn_record(replace(state, call=call), response(Usage(cache_read=500, cache_write=7_900)), 0.0)
     assert record.cost is not None
     assert record.untouched == record.cost + UNTOUCHED_COLD
-
-
-@pytest.mark.parametrize(
-    ("used", "surcharge", "more"),
-    [
-        (Usage(cache_read=6_500, cache_write=1_900), 0, UNTOUCHED_WARM),
-        (Usage(cache_read=6_500, cache_write=1_900), -1, 1_900 * (100 - 1_250) + UNTOUCHED_WARM),
-        (Usage(cache_read=5_000, cache_write=3_400), 0, UNTOUCHED_COLD),
-    ],
-    ids=["the call after it", "the first call with it", "only the tools"],
-)
-def test_a_cache_that_is_kept_against_expectation_would_have_been_kept_without_compactions_too(
-    used: Usage, surcharge: int, more: int
-) -> None:
-    """Tools and system prompt alone say nothing: other sessions may have read them."""
-    state = calling(0.0)
-    assert state.call is not None
-    call = replace(
-        state.call,
-        removed=40_000,
-        removed_before=40_000,
-        removed_behind=6_500,
-        compaction_surcharge=surcharge,
-    )
-    record = turn_record(replace(state, call=call), response(used), 0.0)
-    assert record.cost is not None
-    assert record.untouched == record.cost + more
 
 
 @pytest.mark.parametrize("used", [Usage(cache_read=5_000, cache_write=3_400), Usage(cache_write=8_400)])

@@ -15,8 +15,6 @@ from lowwater.core.turns.state import PendingCall, Setup, State
 
 _PRICED = frozenset({"listed", "resold"})
 """How a model must have been matched for its prices to be its own, and not those of a similar name."""
-_INEXACT = 0.02
-"""The share of a prompt that may be missing from the cache although nothing was lost."""
 
 
 def turn_record(state: State, response: Response, at: float) -> TurnRecord:
@@ -64,10 +62,6 @@ def _cost_uncompacted(call: PendingCall, used: Usage | None, cost: int | None) -
     )
     if _is_lost(call, used):
         is_read, surcharge, removed = False, 0, call.removed
-    elif _is_kept(call, used):
-        if surcharge:
-            return least
-        is_read = True
     else:
         # What was removed earlier would have been read from the cache if that reached so far. Right after a compaction it may
         # not because of that, and what was removed would have been read all the same if the compaction cost a rewrite.
@@ -81,20 +75,12 @@ def _cost_uncompacted(call: PendingCall, used: Usage | None, cost: int | None) -
 
 
 def _is_lost(call: PendingCall, used: Usage) -> bool:
-    """Return whether the provider has lost what compactions left as it was, so that it would have lost it without them, too."""
-    should_read = min(call.expected.cache_read, call.removed_behind)
-    return should_read - used.cache_read > _INEXACT * used.prompt
+    """Return whether the provider has lost most of what compactions left as it was, so that it would have lost it without them, too.
 
-
-def _is_kept(call: PendingCall, used: Usage) -> bool:
-    """Return whether a cache that was taken for lost still had all of the session's messages that compactions left as they were.
-
-    Tools and system prompt alone say nothing: other sessions may have read them.
+    Positions are counted, not reported: a small difference says nothing.
     """
-    exact = _INEXACT * used.prompt
-    if call.removed_behind - call.expected.cache_read <= exact:
-        return False
-    return used.cache_read >= max(call.removed_behind - exact, call.layout.ends[0] + exact)
+    should_read = min(call.expected.cache_read, call.removed_behind)
+    return should_read - used.cache_read > max(should_read, used.prompt) / 2
 
 
 def _cost_of_carrying(
