@@ -16,6 +16,7 @@ from bench.configurations import (
     Sums,
     apart,
     beside,
+    intervals,
     is_near_full,
     losses,
     play,
@@ -46,6 +47,21 @@ def cells(lines: Sequence[str]) -> dict[str, list[str]]:
     """Return the cells of a table by the name of their row."""
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
     return {row[0]: row[1:] for row in rows}
+
+
+def test_the_cost_of_the_shipped_configuration_has_an_interval_over_the_sessions(played):
+    rows = [each for each in played if each.row in ROWS]
+    total = {each.row: each.outcome.cost + each.outcome.rework for each in rows}
+    of_one = intervals(rows, SHEET)
+    assert of_one[NEVER].low == of_one[NEVER].high == total["shipped"] / total[NEVER]
+    dearer = [
+        replace(each, session="dearer", outcome=replace(each.outcome, cost=2 * each.outcome.cost))
+        if each.row == "shipped"
+        else replace(each, session="dearer")
+        for each in rows
+    ]
+    of_two = intervals([*rows, *dearer], SHEET)
+    assert of_one[NEVER].low == of_two[NEVER].low < of_two[NEVER].high
 
 
 def test_each_row_is_played_and_divided_by_never_and_by_the_recorded_session(played):
