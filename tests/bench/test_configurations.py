@@ -40,7 +40,7 @@ CODE = PlayedBy(code="0", commit="abc1234", day="2026-11-19")
 
 @pytest.fixture(scope="module")
 def played() -> Sequence[Played]:
-    return play(Job(recording=recording(turns=60), sheet=SHEET, rows=(*ROWS, *APART[1::2], *RARER)))
+    return play(Job(recording=recording(turns=90), sheet=SHEET, rows=(*ROWS, *APART[1::2], *RARER)))
 
 
 def cells(lines: Sequence[str]) -> dict[str, list[str]]:
@@ -110,7 +110,7 @@ def test_only_sessions_that_every_row_has_are_counted(played):
     partly = [replace(each, session="two", source="other") for each in played if each.row != "full"]
     assert list(tables(partly, 1, CODE)) == ["no session has been played in every row yet"]
     first = next(iter(tables([*played, *partly], 5, CODE)))
-    assert first.startswith("1 of 5 sessions, 60 calls")
+    assert first.startswith("1 of 5 sessions, 90 calls")
     assert "commit abc1234 (" in first
     assert first.endswith(f"({played[0].source} 1); drawn at random, by the same seed every time.")
 
