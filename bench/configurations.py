@@ -36,6 +36,7 @@ from msgspec.structs import replace
 from bench.transcripts import ABSENT, CANONICAL
 from lowwater.adapters.models import load_registry
 from lowwater.errors import BadInput
+from lowwater.lab.audit.damage import Interval
 from lowwater.lab.references.reachability import LOST_TO
 from lowwater.lab.references.uses import uses_of
 from lowwater.lab.replay.as_recorded import (
@@ -63,7 +64,10 @@ APART = ("shipped", "summaries alone", "keyless", "no-recall")
 """Summaries and recall, the one, the other, and neither."""
 RARER = ("shipped x0", "shipped x2", "shipped x4", "shipped x8")
 """The shipped configuration with other values of `disturbed_calls`; the default is 1."""
+BESIDE = (AS_RECORDED, NEVER, "full")
+"""What the cost of the shipped configuration is divided by."""
 MOST_OVER_FULL = 1.03
+RESAMPLES = 2_000
 WORTH = 1.01
 README = Path(__file__).with_name("README.md")
 ROOT = Path(__file__).parents[1]
@@ -244,6 +248,25 @@ def table(sums: Mapping[str, Sums]) -> Iterator[str]:
         )
 
 
+def intervals(played: Sequence[Played], sheet: str) -> dict[str, Interval]:
+    """Return between which values the cost of the shipped configuration, divided by each of `BESIDE`, is in nine of ten resamples of the sessions."""
+    totals: dict[str, dict[str, int]] = {}
+    for each in played:
+        if each.sheet == sheet:
+            totals.setdefault(each.session, {})[each.row] = each.outcome.cost + each.outcome.rework
+    sessions, random = list(totals.values()), Random(len(totals))
+    drawn: dict[str, list[float]] = {row: [] for row in BESIDE}
+    for _ in range(RESAMPLES):
+        sample = random.choices(sessions, k=len(sessions))
+        shipped = sum(each[SHIPPED.name] for each in sample)
+        for row, shares in drawn.items():
+            shares.append(shipped / sum(each[row] for each in sample))
+    return {
+        row: Interval(low=sorted(shares)[RESAMPLES // 20], high=sorted(shares)[-1 - RESAMPLES // 20])
+        for row, shares in drawn.items()
+    }
+
+
 def losses(by_sheet: Mapping[str, Mapping[str, Sums]]) -> Iterator[str]:
     """Yield what replaced the results whose uses are not in view, by their age, over all price sheets, in Markdown."""
     causes = {"summary": "behind a summary", "dropped": "dropped by the client"}
@@ -343,6 +366,9 @@ def tables(played: Sequence[Played], of: int, by: PlayedBy) -> Iterator[str]:
         over = sums[SHIPPED.name].total / sums[FULL.name].total
         yield f"\n**{sheet}** ({SHEETS[sheet]}); shipped ÷ full {over:.3f}:\n"
         yield from table(sums)
+        found = intervals(whole(played, sheets, ROWS), sheet)
+        said = ", ".join(f"÷ {row} {each.low:.3f} to {each.high:.3f}" for row, each in found.items())
+        yield f"\nShipped, in nine of ten resamples of the sessions: {said}."
     yield f"\n**Where uses are lost**, of all uses of results of that age, {len(by_sheet)} price sheets together:\n"
     yield from losses(by_sheet)
     by_part = summed(played, sheets, APART)

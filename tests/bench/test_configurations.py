@@ -16,6 +16,7 @@ from bench.configurations import (
     Sums,
     apart,
     beside,
+    intervals,
     is_near_full,
     losses,
     play,
@@ -39,13 +40,28 @@ CODE = PlayedBy(code="0", commit="abc1234", day="2026-11-19")
 
 @pytest.fixture(scope="module")
 def played() -> Sequence[Played]:
-    return play(Job(recording=recording(turns=60), sheet=SHEET, rows=(*ROWS, *APART[1::2], *RARER)))
+    return play(Job(recording=recording(turns=90), sheet=SHEET, rows=(*ROWS, *APART[1::2], *RARER)))
 
 
 def cells(lines: Sequence[str]) -> dict[str, list[str]]:
     """Return the cells of a table by the name of their row."""
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
     return {row[0]: row[1:] for row in rows}
+
+
+def test_the_cost_of_the_shipped_configuration_has_an_interval_over_the_sessions(played):
+    rows = [each for each in played if each.row in ROWS]
+    total = {each.row: each.outcome.cost + each.outcome.rework for each in rows}
+    of_one = intervals(rows, SHEET)
+    assert of_one[NEVER].low == of_one[NEVER].high == total["shipped"] / total[NEVER]
+    dearer = [
+        replace(each, session="dearer", outcome=replace(each.outcome, cost=2 * each.outcome.cost))
+        if each.row == "shipped"
+        else replace(each, session="dearer")
+        for each in rows
+    ]
+    of_two = intervals([*rows, *dearer], SHEET)
+    assert of_one[NEVER].low == of_two[NEVER].low < of_two[NEVER].high
 
 
 def test_each_row_is_played_and_divided_by_never_and_by_the_recorded_session(played):
@@ -94,7 +110,7 @@ def test_only_sessions_that_every_row_has_are_counted(played):
     partly = [replace(each, session="two", source="other") for each in played if each.row != "full"]
     assert list(tables(partly, 1, CODE)) == ["no session has been played in every row yet"]
     first = next(iter(tables([*played, *partly], 5, CODE)))
-    assert first.startswith("1 of 5 sessions, 60 calls")
+    assert first.startswith("1 of 5 sessions, 90 calls")
     assert "commit abc1234 (" in first
     assert first.endswith(f"({played[0].source} 1); drawn at random, by the same seed every time.")
 

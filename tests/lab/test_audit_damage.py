@@ -10,6 +10,7 @@ from lowwater.lab.audit.damage import FEWEST, Interval, damage_by_client, damage
 from lowwater.lab.audit.findings import AuditedSession, Stretch
 from lowwater.lab.audit.repeats import actions_of
 from lowwater.lab.audit.session import audit_session
+from lowwater.lab.pages.audit import audit_page, audit_page_data
 from lowwater.logs.importers import recordings
 from tests.lab.audited_recordings import utc_day
 from tests.lab.compacted_logs import (
@@ -26,6 +27,7 @@ from tests.lab.compacted_logs import (
     claude_log,
     codex_log,
 )
+from tests.lab.report_samples import audit_of
 from tests.logs.claude_lines import ClaudeLines
 
 WRITERS = pytest.mark.parametrize("write", [claude_log, codex_log], ids=["claude-code", "codex"])
@@ -218,7 +220,23 @@ def test_too_few_compactions_have_no_interval():
     assert (enough.until_work_more.low, enough.until_work_more.high) == (4.0, 4.0)
     assert "there are 4.0 to 4.0 more calls until work goes on" in damage_says(enough)
     uncertain = replace(enough, until_work_more=Interval(low=-0.5, high=1.0))
-    assert "calls until work goes on differ by -0.5 to +1.0, which may be chance" in damage_says(uncertain)
+    assert "calls until work goes on differ by −0.5 to +1.0, which may be chance" in damage_says(uncertain)
+
+
+def test_the_page_says_a_line_for_each_client_and_folds_versions_with_few_compactions():
+    often = [session_with(replace(AFTER, version="2"), PLACE, name=f"s{at}") for at in range(FEWEST)]
+    seldom = [session_with(replace(AFTER, version="3"), PLACE, name="once")]
+    other = [replace(session_with(AFTER, PLACE, name="other"), agent="another")]
+    report = replace(audit_of(1), damage=tuple(damage_by_client([*often, *seldom, *other])))
+    rows = sorted(audit_page_data(report).damage, key=lambda row: row.order)
+    client = often[0].agent
+    assert [(row.name, row.is_telling) for row in rows][:3] == [
+        (client, True),
+        ("another", True),
+        (f"{client} 2", True),
+    ]
+    assert not any(row.is_telling for row in rows[3:])
+    assert "(90% intervals).\nanother: " in audit_page(report)
 
 
 def test_an_interval_is_the_same_at_every_run_and_holds_the_mean():

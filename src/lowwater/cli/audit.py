@@ -51,7 +51,7 @@ from lowwater.core.accounts.tool_schemas import server_of
 from lowwater.core.wording import counted
 from lowwater.errors import BadInput
 from lowwater.lab.audit.carried import DEFINITION, PREAMBLE
-from lowwater.lab.audit.damage import DAMAGE_MEANS, damage_says
+from lowwater.lab.audit.damage import DAMAGE_COLUMNS, DAMAGE_MEANS, damage_says
 from lowwater.lab.audit.files import AuditCache, AuditedFile, audit_files, stamp_of
 from lowwater.lab.audit.findings import AuditedSession, AuditFigures, Carried, Cause, Native, PauseCosts
 from lowwater.lab.audit.report import (
@@ -672,16 +672,10 @@ def damage_section(report: AuditReport, *, width: int) -> Iterator[Table | Text]
         )
     yield table
     clients = [damage_says(line) for line in report.damage if not line.version]
-    yield Text("\n".join([*clients, DAMAGE_MEANS, _DAMAGE_COLUMNS]), style="bright_black")
+    yield Text("\n".join([*clients, DAMAGE_MEANS, DAMAGE_COLUMNS]), style="bright_black")
     for one in report.repeated[:_MAX_LINES]:
         where = f"{printable(one.session)[:_MIN_NAME_WIDTH]} call {one.call}: "
         yield Text(f"{where}{on_one_line(one.subject, max(_MIN_NAME_WIDTH, width - len(where)))}")
-
-
-_DAMAGE_COLUMNS = (
-    '"Calls lost" do nothing but repeat, and "they cost" that much in all; "extra" is what the calls until work went on cost '
-    "beyond those elsewhere."
-)
 
 
 def _calls(calls: float) -> str:

@@ -82,6 +82,31 @@ def test_a_cache_that_is_lost_right_behind_a_compaction_may_be_lost_because_of_i
     assert record.untouched == record.cost + UNTOUCHED_WARM
 
 
+@pytest.mark.parametrize(
+    ("removed_before", "surcharge"),
+    [(40_000, 0), (15_000, 60_000_000)],
+    ids=["the call after it", "the first call with it"],
+)
+def test_a_cache_that_is_lost_before_what_a_compaction_has_changed_is_not_lost_because_of_it(
+    removed_before: int, surcharge: int
+) -> None:
+    """All that was removed would have been written again, too."""
+    state = calling(0.0)
+    assert state.call is not None
+    call = replace(
+        state.call,
+        expected=Usage(cache_read=8_000, cache_write=400),
+        removed=40_000,
+        removed_before=removed_before,
+        removed_behind=5_000,
+        compaction_surcharge=surcharge,
+        is_settled=False,
+    )
+    record = turn_record(replace(state, call=call), response(Usage(cache_read=500, cache_write=7_900)), 0.0)
+    assert record.cost is not None
+    assert record.untouched == record.cost + UNTOUCHED_COLD
+
+
 @pytest.mark.parametrize("used", [Usage(cache_read=5_000, cache_write=3_400), Usage(cache_write=8_400)])
 def test_behind_a_compaction_that_was_paid_for_what_was_removed_earlier_would_have_been_read(
     used: Usage,

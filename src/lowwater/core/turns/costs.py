@@ -53,21 +53,34 @@ def _cost_uncompacted(call: PendingCall, used: Usage | None, cost: int | None) -
 
     That is its cost without the surcharge of compactions just before it, but with all removed tokens in its prompt.
     """
-    if used is None:
+    if used is None or cost is None or call.compaction_surcharge is None:
         return None
-    # What was removed earlier would have been read from the cache if that reached so far. Right after a compaction it may not
-    # because of that, and what was removed would have been read all the same if the compaction cost a rewrite.
-    surcharge = call.compaction_surcharge or 0
-    reaches = used.cache_read > (call.removed_behind if call.is_settled and not surcharge else 0)
-    is_read = reaches or surcharge > 0
-    extra = _cost_of_carrying(used, call.removed_before, call.model, call.at, is_read=is_read)
-    if extra is None or cost is None or call.compaction_surcharge is None:
+    surcharge, removed = call.compaction_surcharge, call.removed_before
+    # The price of the longer prompt with all of it read from the cache.
+    least = (
+        cost_of(Usage(cache_read=used.prompt + call.removed, output=used.output), call.model, call.at) or 0
+    )
+    if _is_lost(call, used):
+        is_read, surcharge, removed = False, 0, call.removed
+    else:
+        # What was removed earlier would have been read from the cache if that reached so far. Right after a compaction it may
+        # not because of that, and what was removed would have been read all the same if the compaction cost a rewrite.
+        reaches = used.cache_read > (call.removed_behind if call.is_settled and not surcharge else 0)
+        is_read = reaches or surcharge > 0
+    extra = _cost_of_carrying(used, removed, call.model, call.at, is_read=is_read)
+    if extra is None:
         return None
-    # The surcharge is a forecast and the cost is a bill, so their difference may be too small. It is at least the price of the
-    # longer prompt with all of it read from the cache.
-    read = Usage(cache_read=used.prompt + call.removed, output=used.output)
-    least = cost_of(read, call.model, call.at) or 0
-    return max(cost - call.compaction_surcharge + extra, min(least, cost + extra))
+    # The surcharge is a forecast and the cost is a bill, so their difference may be too small.
+    return max(cost - surcharge + extra, min(least, cost + extra))
+
+
+def _is_lost(call: PendingCall, used: Usage) -> bool:
+    """Return whether the provider has lost most of what compactions left as it was, so that it would have lost it without them, too.
+
+    Positions are counted, not reported: a small difference says nothing.
+    """
+    should_read = min(call.expected.cache_read, call.removed_behind)
+    return should_read - used.cache_read > max(should_read, used.prompt) / 2
 
 
 def _cost_of_carrying(

@@ -31,8 +31,8 @@ from lowwater.core.turns.summaries import obtain
 
 _TURNS_AHEAD = (0, 2, 5, 10)
 """A summary is prefetched if a size will force one so many turns of measured growth from now, and this one will suffice then."""
-_SHARE_OF_PRICE = 0.5
-"""Or if it is due, or the rent paid has reached this share of its price."""
+_SHARE_OF_PRICE = 0.8
+"""Or if it is due, or the rent paid has reached this share of its price (bench/README.md, "Configurations")."""
 
 
 class PrefetchOutcome(Struct, frozen=True, kw_only=True):

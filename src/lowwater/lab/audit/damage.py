@@ -321,7 +321,7 @@ def damage_says(line: DamageLine) -> str:
 def _beyond(more: Interval, what: str) -> str:
     """Say how many more or fewer calls there are than at comparable places."""
     if more.low <= 0 <= more.high:
-        return f"{what} differ by {more.low:+.1f} to {more.high:+.1f}, which may be chance"
+        return f"{what} differ by {more.low:+.1f} to {more.high:+.1f}, which may be chance".replace("-", "−")
     if more.low > 0:
         return f"there are {more.low:.1f} to {more.high:.1f} more {what}"
     return f"there are {-more.high:.1f} to {-more.low:.1f} fewer {what}"
@@ -331,5 +331,9 @@ DAMAGE_MEANS = (
     f"This is about the {WINDOW} calls after each compaction. A call repeats if it reads a file again although nothing it shows has "
     "changed, runs a command again with the same answer and no change between, or makes an edit or a plan again. Work goes on at the first call that "
     "changes something. The second figure of each pair is for comparable places without a compaction: same client and model, "
-    "similar prompt and number of calls."
+    f"similar prompt and number of calls. What is in doubt counts as new, and after fewer than {FEWEST} compactions most differences are chance."
+)
+DAMAGE_COLUMNS = (
+    '"Calls lost" do nothing but repeat, and cost that much in all; "extra" is what the calls until work went on cost beyond '
+    "those elsewhere."
 )

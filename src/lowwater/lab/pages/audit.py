@@ -9,7 +9,14 @@ from msgspec import Struct
 from lowwater.adapters.models import load_registry
 from lowwater.core.models.model import Model
 from lowwater.core.wording import counted
-from lowwater.lab.audit.damage import DAMAGE_MEANS, DamageLine, RepeatedSubject, damage_says
+from lowwater.lab.audit.damage import (
+    DAMAGE_COLUMNS,
+    DAMAGE_MEANS,
+    FEWEST,
+    DamageLine,
+    RepeatedSubject,
+    damage_says,
+)
 from lowwater.lab.audit.findings import AuditedSession, Cause, Native, PromptKinds, sum_of_known
 from lowwater.lab.audit.report import (
     AuditReport,
@@ -148,7 +155,9 @@ class DamageRow(Struct, frozen=True, kw_only=True):
 
     name: str
     order: int
-    """Clients come before their versions."""
+    """Clients come before their versions, and those before versions with few compactions."""
+    is_telling: bool
+    """Whether it is a client, or a version with enough compactions to say something; the others are folded."""
     compactions: int
     repeating: float | None
     repeating_elsewhere: float | None
@@ -414,6 +423,7 @@ def _damage(line: DamageLine, order: int) -> DamageRow:
     return DamageRow(
         name=line.name,
         order=order,
+        is_telling=not line.version or line.compactions >= FEWEST,
         compactions=line.compactions,
         repeating=line.repeating_share,
         repeating_elsewhere=line.repeating_elsewhere,
@@ -549,8 +559,8 @@ def _texts(report: AuditReport, data: AuditData) -> dict[str, str]:
         ),
         "sessions_says": f"Click a project to see only its sessions, or a session to see its calls. Sub-agents and forks are sessions of their own.{_part(len(report.sessions), MOST_SESSIONS, 'session')}",
         "natives_says": _natives_says(report),
-        "damage_says": " ".join(damage_says(line) for line in report.damage if not line.version),
-        "damage_means": DAMAGE_MEANS if report.damage else "",
+        "damage_says": "\n".join(damage_says(line) for line in report.damage if not line.version),
+        "damage_means": f"{DAMAGE_MEANS} {DAMAGE_COLUMNS}" if report.damage else "",
     }
 
 

@@ -341,7 +341,7 @@ function showDamage() {
     caption: "Repeated after compactions",
     rows: data.damage,
     sort: ["order", false],
-    first: 20,
+    first: data.damage.filter((each) => each.is_telling).length,
     columns: [
       { key: "name", name: "client", text: true },
       { key: "compactions", name: "compactions", said: counted },
