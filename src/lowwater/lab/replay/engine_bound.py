@@ -10,7 +10,7 @@ from lowwater.core.messages import Message, Thinking
 from lowwater.core.models.model import Model
 from lowwater.core.tokens.counting import count_message, rules_for
 from lowwater.lab.bound import Reach, engine_bound
-from lowwater.lab.course import Course
+from lowwater.lab.course import Course, Sheet
 from lowwater.lab.replay.script import ReplayScript, sheet_of
 from lowwater.session.factories import counter_for, framing_for
 from lowwater.settings import CompressionSettings, ToolResultSettings
@@ -58,19 +58,32 @@ class EngineBound:
             before = (min(new.whole, last.output) for last, new in pairwise(turns))
             self._known = (sheet.write - sheet.read) * sum(before) // 1_000
 
-    def least(self, *, stored_long: bool = False, changed_at: Collection[int] | None = None) -> int:
+    def least(self, *, one_lifetime: bool = False, changed_at: Collection[int] | None = None) -> int:
         """Return what the engine costs at least, in nano-dollars.
 
-        Two conditions say where a difference comes from: that everything is stored for the longer lifetime and no call keeps it
-        warm, and that the view changes before certain calls only.
+        Two conditions say where a difference comes from: that everything is stored for the same lifetime (the one that is
+        cheaper) and nothing keeps it warm, and that the view changes before certain calls only.
         """
-        sheet, reach = self._sheet, self._reach
-        if stored_long and sheet.write_long is not None:
-            sheet = replace(sheet, write=sheet.write_long, ttl=sheet.ttl_long, write_long=None, ttl_long=0.0)
+        reach = self._reach
         if changed_at is not None:
             edges = (edge if turn in changed_at else 0 for turn, edge in enumerate(reach.edges))
             reach = replace(reach, edges=tuple(edges), forced_from=None)
-        return engine_bound(self._course, sheet, reach) - self._known
+        bounds = (
+            engine_bound(course, sheet, reach)
+            for course, sheet in (self._lifetimes() if one_lifetime else [(self._course, self._sheet)])
+        )
+        return min(bounds) - self._known
+
+    def _lifetimes(self) -> Iterator[tuple[Course, Sheet]]:
+        """Yield the session with each lifetime alone, pauses beyond it being endless."""
+        sheet = self._sheet
+        for write, ttl in ((sheet.write, sheet.ttl), (sheet.write_long, sheet.ttl_long)):
+            if write is not None:
+                turns = tuple(
+                    replace(turn, gap=inf) if turn.gap > ttl else turn for turn in self._course.turns
+                )
+                alone = replace(sheet, write=write, ttl=ttl, write_long=None, ttl_long=0.0)
+                yield replace(self._course, turns=turns), alone
 
 
 def _reach(script: ReplayScript, course: Course, model: Model) -> Reach:
