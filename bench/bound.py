@@ -40,7 +40,7 @@ CALLS, SMALL = 6, 12
 """Calls of a small course, and courses of each kind on each sheet."""
 PAUSES = {"without pauses": (20.0,), "with pauses": (20.0, 20.0, 20.0, 400.0, 4_000.0)}
 """Seconds between the calls of a small course, by kind, each as likely."""
-STEP = 25
+STEP = 40
 """Every so many recorded sessions are played."""
 
 
