@@ -6,27 +6,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from lowwater.lab.bound import Reach, engine_bound, lower_bound
-from lowwater.lab.course import Course, CourseTurn, CourseUse, Sheet
+from lowwater.lab.course import Course, CourseTurn
 from lowwater.lab.optimum import optimum
 from lowwater.lab.schedules import RentOrBuy, Tally, run
+from tests.lab import drawn_courses
 from tests.lab.exhaustive_schedules import cheapest
 
-SHEET = Sheet(
-    name="test",
-    input=1_000,
-    read=100,
-    write=1_250,
-    output=5_000,
-    other_input=200,
-    other_output=1_000,
-    ttl=300,
-    window=1_000,
-    reserved=100,
-    summary=30,
-    instruction=4,
-    write_long=2_000,
-    ttl_long=3_600,
-)
+SHEET = replace(drawn_courses.SHEET, write_long=2_000, ttl_long=3_600)
 
 
 @st.composite
@@ -42,20 +28,9 @@ def turns(draw):
     )
 
 
-@st.composite
-def courses(draw):
-    made = tuple(draw(st.lists(turns(), min_size=1, max_size=5)))
-    pairs = [(of, at) for at in range(len(made)) for of in range(at)]
-    used = draw(st.lists(st.sampled_from(pairs), max_size=2)) if pairs else []
-    uses = tuple(
-        CourseUse(of=of, at=at, tokens=made[of].results, in_digest=draw(st.booleans())) for of, at in used
-    )
-    return Course(
-        name="drawn",
-        fixed=draw(st.integers(0, 100)),
-        tail=draw(st.sampled_from([0, 0, 50, 150])),
-        turns=made,
-        uses=draw(st.sampled_from([None, uses])),
+def courses():
+    return drawn_courses.drawn_courses(
+        turns(), fixed=st.integers(0, 100), tail=st.sampled_from([0, 0, 50, 150]), most_turns=5, most_uses=2
     )
 
 
