@@ -112,6 +112,14 @@ def test_the_bound_is_near_the_optimum_where_both_have_the_same_actions(count):
     assert 0.85 * least < bound <= least
 
 
+def test_a_first_prompt_that_a_size_forces_to_be_changed_is_not_charged():
+    course = Course(name="large", fixed=29, tail=0, turns=(CourseTurn(text=21, results=200),), uses=())
+    reach = Reach(edges=(0,), forced_from=250)
+    least = cheapest(course, FREE, reach)
+    assert least is not None
+    assert engine_bound(course, FREE, reach) <= least
+
+
 def test_what_cannot_fit_has_no_bound():
     assert (
         lower_bound(

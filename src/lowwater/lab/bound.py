@@ -222,6 +222,8 @@ class _Vanishing:
         head = min(self._reach.head, count)
         edges, costs = np.full(2 * count, head), np.full(2 * count, _IMPOSSIBLE, np.int64)
         costs[0], known = 0, 1
+        if self._can_force(0):
+            edges[1], costs[1], known = max(1, head), 0, 2
         for turn in range(1, count):
             before, so_far = edges[:known], costs[:known]
             found: list[tuple[int, int]] = []
@@ -250,7 +252,7 @@ class _Vanishing:
     def _head_until(self) -> int:
         """Return the first call before which a size may force a change of the head; the number of calls if there is none."""
         count = self._tally.count
-        return next((turn for turn in range(1, count) if self._can_force(turn)), count)
+        return next((turn for turn in range(count) if self._can_force(turn)), count)
 
     def _carried_to(self, turn: int, edges: Integers) -> Integers:
         """Return what the last prompt cost besides what is reckoned with, if it was so large that this turn forces a change."""
