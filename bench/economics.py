@@ -1,10 +1,11 @@
-"""What each policy costs beside the offline optimum, on generated and on recorded sessions.
+"""What each policy costs beside the coarse optimum, and beside the lower bound, on generated and on recorded sessions.
 
     .venv/bin/python -m bench.economics            # all of it
     .venv/bin/python -m bench.economics --sample   # every tenth session
     .venv/bin/python -m bench.economics --tail     # recorded sessions: cost with compaction ÷ without, and its tail
 
-Every policy is restricted to the actions of the optimum (nothing, a prune, a summary), and rework is charged to all.
+Every policy is restricted to the actions of the coarse optimum (nothing, a prune, a summary), and rework is charged to all. The
+lower bound holds for all actions of the engine (docs/economics.md).
 The command ends with status 1 if rent-or-buy misses its bounds where compaction matters.
 """
 
@@ -25,6 +26,7 @@ from bench.transcripts import CANONICAL
 from lowwater.adapters.tokenizer import tokenizer_for
 from lowwater.core.formats.openai_chat import decode_message
 from lowwater.core.mechanisms.placeholder import placeholder
+from lowwater.lab.bound import lower_bound
 from lowwater.lab.course import Course, CourseState, CourseUse, Sheet, Timed, course_of
 from lowwater.lab.optimum import optimum
 from lowwater.lab.references.uses import find_words, uses_of
@@ -81,6 +83,7 @@ class Row(Struct, frozen=True, kw_only=True):
     is_tune: bool
     turns: int
     optimum: int
+    bound: int
     costs: dict[str, int | None]
 
     @property
@@ -129,9 +132,11 @@ def measure(job: Job) -> list[Row]:
 
 
 def _row(kind: str, course: Course, sheet: Sheet, *, is_tune: bool) -> Row | None:
-    least = optimum(course, sheet).cost
+    least, bound = optimum(course, sheet).cost, lower_bound(course, sheet)
     if least is None:
         return None
+    assert bound is not None, f"{course.name} on {sheet.name}: no bound where a schedule fits"
+    assert bound <= least, f"{course.name} on {sheet.name}: the bound is above the optimum"
     tally = Tally(course, sheet)
     return Row(
         kind=kind,
@@ -140,6 +145,7 @@ def _row(kind: str, course: Course, sheet: Sheet, *, is_tune: bool) -> Row | Non
         is_tune=is_tune,
         turns=len(course.turns),
         optimum=least,
+        bound=bound,
         costs={name: run(tally, policy(tally)).cost for name, policy in POLICIES.items()},
     )
 
@@ -192,7 +198,7 @@ def _uses(messages: Sequence[Timed], tokenizer: Tokenizer) -> Iterator[CourseUse
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Return cost ÷ optimum of every policy: mean and p95 where compaction matters, and of the sums over all."""
+    """Return cost ÷ coarse optimum of every policy: mean and p95 where compaction matters, and of the sums over all."""
     groups = [(sheet.name, window) for window in WINDOWS for sheet in SHEETS]
     by_group = {group: [row for row in rows if (row.sheet, row.window) == group] for group in groups}
     heads = [f"{name} {window // 1000:,}K" for name, window in groups]
@@ -200,6 +206,9 @@ def table(rows: Sequence[Row]) -> str:
     for policy in POLICIES:
         cells = [_cell(by_group[group], policy) for group in groups]
         name = f"**{policy}**" if policy == RENT else policy
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    for name, of in (("**rent-or-buy** ÷ bound", RENT), ("coarse optimum ÷ bound", "")):
+        cells = [_over_bound(by_group[group], of) for group in groups]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     counts = [f"{sum(row.matters for row in by_group[group])} of {len(by_group[group])}" for group in groups]
     lines.append(f"| sessions where it matters | {' | '.join(counts)} |")
@@ -210,6 +219,15 @@ def _cell(rows: Sequence[Row], policy: str) -> str:
     ratios = _ratios(rows, policy)
     fitting = [(cost, row.optimum) for row in rows if (cost := row.costs[policy]) is not None]
     total = sum(cost for cost, _ in fitting) / max(1, sum(least for _, least in fitting))
+    return f"{fmean(ratios):.3f} · {p95(ratios):.3f} · {total:.3f}" if ratios else f"– · – · {total:.3f}"
+
+
+def _over_bound(rows: Sequence[Row], policy: str) -> str:
+    """Return the cost of a policy, or of the coarse optimum, ÷ the lower bound: mean and p95 where compaction matters, and of the sums."""
+    costs = [(row.costs[policy] if policy else row.optimum, row) for row in rows]
+    found = [(cost, row) for cost, row in costs if cost is not None]
+    ratios = [cost / row.bound for cost, row in found if row.matters]
+    total = sum(cost for cost, _ in found) / max(1, sum(row.bound for _, row in found))
     return f"{fmean(ratios):.3f} · {p95(ratios):.3f} · {total:.3f}" if ratios else f"– · – · {total:.3f}"
 
 

@@ -5,7 +5,8 @@
 Every recorded session with times and at least 60 calls is played through the library: the messages as they were
 recorded, at the times they were recorded; or, with `--generated`, sessions of the project's own generator. A call is billed as the provider's cache rules say (`economics`), a summary as
 a call that rides the cached prefix, and each result that a call uses and that is no longer in the view as one recall: a
-call over the cached prompt and a write of the content (`lab/replay/live.py`).
+call over the cached prompt and a write of the content (`lab/replay/live.py`). The bound is what rent-or-buy cannot cost less
+than (`lab/replay/engine_bound.py`).
 """
 
 import sys
@@ -21,6 +22,7 @@ from lowwater.core.formats.codec import decode_messages, encode_messages
 from lowwater.core.policies.registry import POLICIES
 from lowwater.lab.references.uses import uses_of
 from lowwater.lab.replay.course_replay import PolicyOutcome
+from lowwater.lab.replay.engine_bound import EngineBound
 from lowwater.lab.replay.live import CONFIGURATIONS, EngineRun, play_with_engine
 from lowwater.lab.replay.script import ReplayScript, course_for, script_of
 from lowwater.logs.recording import RecordedMessage, Recording
@@ -82,6 +84,12 @@ def play(job: Job) -> PolicyOutcome:
     return play_with_engine(job.script, uses_of(job.script.messages), part)
 
 
+def bound(script: ReplayScript, model: str) -> int:
+    """Return the lower bound of a session as `play` plays it."""
+    course = course_for(script, (), model=model, recorded=model)
+    return EngineBound(script, course, load_registry().find(model), offers_recall=False).least()
+
+
 def _recorded() -> Iterator[ReplayScript]:
     for session in sessions():
         lines = session.messages
@@ -130,14 +138,18 @@ def main() -> int:
     print(
         f"{len(chosen)} {'generated' if generated else 'recorded'} sessions on {model}, {totals[OURS].calls:,} calls{how}\n"
     )
-    print("| policy | total | calls | summaries | rework | ÷ rent-or-buy | compactions | uses in view |")
-    print("|---|---|---|---|---|---|---|---|")
+    least = sum(bound(script, model) for script in chosen)
+    print(
+        "| policy | total | calls | summaries | rework | ÷ rent-or-buy | ÷ bound | compactions | uses in view |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
     ours = totals[OURS]
     for policy, sums in sorted(totals.items(), key=lambda pair: pair[1].total):
         money = [sums.total, sums.cost, sums.summaries, sums.rework]
         dollars = " | ".join(f"${amount / 1e9:,.2f}" for amount in money)
         share = sums.kept / max(1, sums.uses)
-        print(f"| {policy} | {dollars} | {sums.total / ours.total:.3f} | {sums.compactions} | {share:.1%} |")
+        ratios = f"{sums.total / ours.total:.3f} | {sums.total / least:.3f}"
+        print(f"| {policy} | {dollars} | {ratios} | {sums.compactions} | {share:.1%} |")
     beaten = [name for name, sums in totals.items() if sums.total < ours.total and sums.kept >= ours.kept]
     print(f"\nPolicies that keep as much and cost less: {', '.join(beaten) or 'none'}.")
     return 1 if beaten else 0

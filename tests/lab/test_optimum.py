@@ -11,29 +11,12 @@ from lowwater.lab.course import (
     CoursePrune,
     CourseState,
     CourseTurn,
-    CourseUse,
-    Sheet,
     Summarise,
     after,
 )
 from lowwater.lab.optimum import optimum
 from lowwater.lab.schedules import Tally
-
-SHEET = Sheet(
-    name="test",
-    input=1_000,
-    read=100,
-    write=1_250,
-    output=5_000,
-    other_input=200,
-    other_output=1_000,
-    ttl=300,
-    window=1_000,
-    reserved=100,
-    summary=30,
-    instruction=4,
-)
-
+from tests.lab.drawn_courses import SHEET, drawn_courses
 
 START = CourseState()
 
@@ -79,20 +62,9 @@ def turns(draw):
     )
 
 
-@st.composite
-def courses(draw):
-    made = tuple(draw(st.lists(turns(), min_size=1, max_size=6)))
-    pairs = [(of, at) for at in range(len(made)) for of in range(at)]
-    used = draw(st.lists(st.sampled_from(pairs), max_size=4)) if pairs else []
-    uses = tuple(
-        CourseUse(of=of, at=at, tokens=made[of].results, in_digest=draw(st.booleans())) for of, at in used
-    )
-    return Course(
-        name="drawn",
-        fixed=draw(st.integers(0, 300)),
-        tail=draw(st.integers(0, 150)),
-        turns=made,
-        uses=draw(st.sampled_from([None, uses])),
+def courses():
+    return drawn_courses(
+        turns(), fixed=st.integers(0, 300), tail=st.integers(0, 150), most_turns=6, most_uses=4
     )
 
 

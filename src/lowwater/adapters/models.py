@@ -64,20 +64,25 @@ def _look_up(references: tuple[str, ...], provider: str | None, at: datetime) ->
     found = _find(references, _PROVIDERS.get(provider, provider) if provider else None)
     if found is None:
         return None
-    from importlib.metadata import version  # noqa: PLC0415 - loaded with the list
-
     seller, model = found
     price = model.get_prices(at)
     prices = _prices(price, 0)
     return Listing(
         provider=seller.id,
         name=model.id,
-        source=f"genai-prices {version('genai-prices')} {seller.id}/{model.id}",
+        source=f"genai-prices {_list_version()} {seller.id}/{model.id}",
         context_length=model.context_window or None,
         prices=prices,
         cliffs=_cliffs(price) if prices else (),
         assumptions=(_NO_DISCOUNT,) if prices and price.cache_read_mtok is None else (),
     )
+
+
+@lru_cache(maxsize=1)
+def _list_version() -> str:
+    from importlib.metadata import version  # noqa: PLC0415 - loaded with the list
+
+    return version("genai-prices")
 
 
 def _references(spelling: ModelSpelling) -> tuple[str, ...]:

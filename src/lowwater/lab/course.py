@@ -90,6 +90,10 @@ class Sheet(Struct, frozen=True, kw_only=True):
     """Tokens of every summary."""
     instruction: int = INSTRUCTION
     """Tokens of the instruction that asks for one."""
+    write_long: int | None = None
+    """The price of storing a prefix for the longer lifetime; None if there is none."""
+    ttl_long: float = 0.0
+    """The longer lifetime in seconds."""
 
     @property
     def wall(self) -> int:

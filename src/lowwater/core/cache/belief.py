@@ -203,13 +203,12 @@ def warmth(belief: Belief, layout: Layout, rules: CacheRules, at: float) -> Warm
     held = belief.boundaries
     if isinstance(rule, MarkedPrefixes) and rule.lookback_marks is not None:
         held = held[-rule.lookback_marks :]
-    index, found, deepest = layout.index, [], (-1, 1.0)
+    index, alive = layout.index, dict[int, float]()
     for boundary in held:
         block = index.get(boundary.key)
         if block is not None and (chance := chance_alive(boundary, rules, at)) > 0:
-            found.append(block)
-            deepest = max(deepest, (block, chance))
-    blocks = tuple(sorted(found))
+            alive[block] = chance
+    blocks = tuple(sorted(alive))
     return Warmth(
         positions=tuple(layout.ends[block] for block in blocks),
         blocks=blocks,
@@ -220,16 +219,16 @@ def warmth(belief: Belief, layout: Layout, rules: CacheRules, at: float) -> Warm
         lookback=rule.lookback_blocks if isinstance(rule, MarkedPrefixes) else None,
         step=step_of(rule),
         least=rules.min_cacheable or 0,
-        chance=deepest[1] * belief.trust,
+        chance=(alive[blocks[-1]] if blocks else 1.0) * belief.trust,
     )
 
 
 def chance_alive(boundary: Boundary, rules: CacheRules, at: float) -> float:
     """Return the chance that a boundary is still cached: 0 or 1 by its lifetime, or halved with each half-life if unpublished."""
-    gap = max(0.0, at - boundary.used)
     ttl = rules.ttl_long if boundary.long and rules.ttl_long is not None else rules.ttl
     if ttl is not None:
-        return 1.0 if gap <= ttl else 0.0
+        return 1.0 if at - boundary.used <= ttl else 0.0
+    gap = max(0.0, at - boundary.used)
     half_life = HALF_LIFE_ON_DISK if isinstance(rules.matching, Units) else HALF_LIFE
     chance = 0.5 ** (gap / half_life)
     return chance if chance >= _LEAST_CHANCE else 0.0

@@ -5,6 +5,7 @@ knows when the user will be back. How long pauses last is estimated from recorde
 docs/economics.md has the arithmetic.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 from math import log
@@ -192,7 +193,7 @@ class _Chances:
     """The chances that a pause goes on or ends, from `lulls` and the session's own `gaps`."""
 
     def __init__(self, gaps: Sequence[float], lulls: Lulls) -> None:
-        self._gaps = gaps
+        self._gaps = sorted(gaps)
         self._lulls = lulls
 
     def away(self, seconds: float, *, at: float) -> float:
@@ -206,5 +207,8 @@ class _Chances:
         return self._mixed(general, seconds, at)
 
     def _mixed(self, general: float, seconds: float, at: float) -> float:
-        own = sum(gap > at for gap in self._gaps)
-        return (_PRIOR * general + sum(gap > seconds for gap in self._gaps)) / (_PRIOR + own)
+        return (_PRIOR * general + self._longer(seconds)) / (_PRIOR + self._longer(at))
+
+    def _longer(self, seconds: float) -> int:
+        """Return how many of the session's own pauses lasted longer."""
+        return len(self._gaps) - bisect_right(self._gaps, seconds)

@@ -1,5 +1,6 @@
 """The calls of a recording: the usage that the cache rules predict for each, and why a call missed the cache."""
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, date, datetime
 from hashlib import blake2b
@@ -346,6 +347,7 @@ class _CachedPrompt:
         self._belief = Belief()
         self._long = False
         self._count = 0
+        self._keys = defaultdict[bytes, dict[bytes, bytes]](dict)
 
     def call(self, call: AuditedCall, usage: Usage) -> Usage:
         is_first = not self._blocks
@@ -420,12 +422,12 @@ class _CachedPrompt:
         asked: MarkLifetime = "long" if self._long else "short"
         marked = {len(self._blocks) - 1, self._fixed - 1}
         start = call.model.name.encode()
+        keys = self._keys[start]
+        for block in self._blocks:
+            if block.key not in keys:
+                keys[block.key] = chained([start], start=block.key)[0]
         blocks = (
-            Block(
-                key=chained([start], start=block.key)[0],
-                tokens=block.tokens,
-                mark=asked if at in marked else "",
-            )
+            Block(key=keys[block.key], tokens=block.tokens, mark=asked if at in marked else "")
             for at, block in enumerate(self._blocks)
         )
         return Layout(blocks=tuple(blocks))

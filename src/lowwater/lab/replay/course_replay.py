@@ -1,4 +1,4 @@
-"""The results of one replayed session, and the replay on a course: policies, the optimum and the relaxed bound."""
+"""The results of one replayed session, and the replay on a course: policies, the coarse optimum and the bounds."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from lowwater.core.accounts.cadence import cadence
 from lowwater.core.api_calls import Usage
 from lowwater.core.stored import Account
+from lowwater.lab.bound import lower_bound
 from lowwater.lab.course import Course, Sheet
 from lowwater.lab.optimum import ScheduleSearch
 from lowwater.lab.peers import DECLARED, PEERS, Peer, PlayedCourse, follow_schedule, play_course
@@ -133,11 +134,19 @@ class Bounds(Struct, frozen=True, kw_only=True):
 
     arm: str
     optimum: int | None
-    """The cheapest schedule of the declared actions, with hindsight; None if no schedule fits the window."""
+    """The cheapest schedule of the few declared actions, with hindsight; None if no schedule fits the window."""
     relaxed: int
     """What no action can avoid: tools and system, new text, new results at their elided size, and answers."""
+    least: int | None = None
+    """A lower bound on any schedule of the engine's actions on the course (docs/economics.md); None if none fits the window."""
+    engine: int | None = None
+    """A lower bound on what the real engine can cost; None where it did not play."""
     never: int | None
     """The cost without any action before the wall; None if that does not fit."""
+
+    def of(self, kind: OutcomeKind) -> int | None:
+        """Return the bound for one kind of replay."""
+        return self.least if kind == "course" else self.engine
 
     @property
     def matters(self) -> bool:
@@ -286,16 +295,22 @@ class CourseReplay:
         self._real = Tally(_with_losses(course, lost), sheet) if any(lost) else self._believed
         self._optimum = ScheduleSearch(self._real).run(with_acts=True)
 
-    def bounds(self) -> Bounds:
-        """Return the lower bounds of the course, and its cost without any action before the wall."""
-        least, relaxed = self._optimum.cost, relaxed_bound(self._course, self._sheet)
-        assert least is None or relaxed <= least, (
+    def bounds(self, *, engine: int | None = None) -> Bounds:
+        """Return the lower bounds of the course with that of the real engine, and its cost without any action before the wall."""
+        optimum, relaxed = self._optimum.cost, relaxed_bound(self._course, self._sheet)
+        assert optimum is None or relaxed <= optimum, (
             f"{self._course.name}: the optimum is below the relaxed bound"
+        )
+        least = lower_bound(self._real.course, self._sheet)
+        assert optimum is None or (least is not None and least <= optimum), (
+            f"{self._course.name}: the optimum of {optimum} is below the bound of {least}"
         )
         return Bounds(
             arm=self._arm,
-            optimum=least,
+            optimum=optimum,
             relaxed=relaxed,
+            least=least,
+            engine=engine,
             never=run(self._real, never(self._believed)).cost,
         )
 

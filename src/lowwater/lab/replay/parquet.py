@@ -102,6 +102,7 @@ def _outcomes(number: int, result: SessionResult) -> Iterator[TableRow]:
             each.rework,
             bounds.optimum,
             bounds.relaxed,
+            bounds.of(each.kind),
             bounds.never,
             recall.uses,
             recall.in_view,
@@ -140,10 +141,16 @@ OUTCOMES = Table(
         Column(
             "optimum_nano",
             "int64",
-            "the least with hindsight, rework included; null if nothing fits",
+            "the least with hindsight by a few coarse actions, rework included; null if nothing fits",
             nullable=True,
         ),
         Column("relaxed_nano", "int64", "what no policy can avoid, whatever its actions"),
+        Column(
+            "bound_nano",
+            "int64",
+            "the lower bound on schedules of the engine's actions; null if nothing fits",
+            nullable=True,
+        ),
         Column(
             "never_nano",
             "int64",

@@ -82,9 +82,12 @@ class PolicyFigures(Struct, frozen=True, kw_only=True):
     cost_over_optimum: CostRatios
     """Including rework on both sides."""
     cost_over_relaxed: CostRatios
+    cost_over_bound: CostRatios
+    """÷ the lower bound on the engine's own actions, over the same sessions, including rework on both sides."""
     sum_over_optimum: float | None
     """Σ cost ÷ Σ optimum over all sessions, including rework on both sides."""
     sum_over_relaxed: float | None
+    sum_over_bound: float | None
     cost_usd: float
     """Cost of calls and summaries."""
     summaries_usd: float
@@ -228,10 +231,16 @@ def figures_of(pairs: Sequence[Pair]) -> PolicyFigures:
         bound="optimum" if pairs and all(pair.outcome.is_bounded for pair in pairs) else "relaxed",
         cost_over_optimum=_ratios(pair.outcome.total / (pair.bounds.optimum or 1) for pair in mattering),
         cost_over_relaxed=_ratios(pair.outcome.total / pair.bounds.relaxed for pair in mattering),
+        cost_over_bound=_ratios(
+            pair.outcome.total / least
+            for pair in mattering
+            if (least := pair.bounds.of(pair.outcome.kind)) is not None
+        ),
         sum_over_optimum=_share(
             sum(pair.outcome.total for pair in bounded), sum(pair.bounds.optimum or 0 for pair in bounded)
         ),
         sum_over_relaxed=_share(cost + rework, sum(pair.bounds.relaxed for pair in fitting)),
+        sum_over_bound=_over_bound(fitting),
         cost_usd=cost / NANO,
         summaries_usd=sum(each.summaries for each in outcomes) / NANO,
         rework_usd=rework / NANO,
@@ -243,6 +252,12 @@ def figures_of(pairs: Sequence[Pair]) -> PolicyFigures:
         mean_view=_share(sum(round(each.mean_view * each.cadence.turns) for each in outcomes), calls),
         peak_view=max((each.peak_view for each in outcomes), default=0),
     )
+
+
+def _over_bound(pairs: Sequence[Pair]) -> float | None:
+    """Return the sum of costs ÷ that of bounds, over the sessions that have one."""
+    known = [(pair.outcome.total, least) for pair in pairs if (least := pair.bounds.of(pair.outcome.kind))]
+    return _share(sum(cost for cost, _ in known), sum(least for _, least in known))
 
 
 def recall_shares(recalled: Sequence[UsesFound], *, kind: OutcomeKind) -> RecallShares:
@@ -390,6 +405,8 @@ def _session_json(session: SessionResult) -> dict[str, Any]:
         **about,
         "optimum_usd": _dollars(first.optimum),
         "relaxed_usd": _dollars(first.relaxed),
+        "bound_usd": _dollars(first.least),
+        "engine_bound_usd": _dollars(first.engine),
         "never_usd": _dollars(first.never),
         "matters": first.matters,
         "outcomes": [

@@ -264,6 +264,8 @@ def sheet_of(model: Model) -> Sheet:
         ttl=half_life if model.cache.ttl is None else model.cache.ttl,
         window=model.context_length,
         reserved=min(_RESERVED, model.context_length // 4),
+        write_long=prices.cache_write_long,
+        ttl_long=model.cache.ttl_long or 0.0,
     )
 
 

@@ -31,6 +31,7 @@ from lowwater.lab.replay.course_replay import (
     PolicyOutcome,
     SessionResult,
 )
+from lowwater.lab.replay.engine_bound import EngineBound
 from lowwater.lab.replay.live import CONFIGURATIONS, SHIPPED, Configuration, EngineRun, play_with_engine
 from lowwater.lab.replay.script import (
     ARMS,
@@ -48,7 +49,7 @@ from lowwater.lab.replay.script import (
 from lowwater.logs.recording import Recording
 from lowwater.settings.coercion import did_you_mean, shown
 
-VERSION = 9
+VERSION = 10
 """The version of results, part of their keys: raise it with every change of how results are computed."""
 _PRICING = ModelPrices()
 MAX_REPLAYED_CALLS = 3_000
@@ -154,7 +155,9 @@ def _replay(task: ReplayTask, about: SessionResult) -> SessionResult:
     for arm in options.arms:
         lost = cache_losses(arm, script.name, gaps_of(script))
         on_course = CourseReplay(course, sheet_of(model), arm=arm.name, lost=lost)
-        bounds.append(on_course.bounds())
+        plays = bool(options.by_engine) and arm.name in options.full_arms
+        engine = EngineBound(script, course, model, lost=lost).least() if plays else None
+        bounds.append(on_course.bounds(engine=engine))
         outcomes += on_course.outcomes(options.policies)
     for arm in options.arms:
         if arm.name in options.full_arms:
