@@ -44,13 +44,13 @@ short-tests: .venv/ready
 # A browser for the reports: the system's, Debian's where we may install it, else playwright's own.
 .venv/browser: .venv/ready
 	@command -v chromium || command -v chromium-browser || command -v google-chrome \
-	  || { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get install -y --no-install-recommends chromium; } \
+	  || { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends chromium; } \
 	  || $(BIN)/python -m playwright install chromium
 	@touch $@
 
 # A terminal for `lowwater chat`.
 .venv/terminal: .venv/ready
-	@command -v tmux || { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get install -y --no-install-recommends tmux; } \
+	@command -v tmux || { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends tmux; } \
 	  || { command -v brew && brew install tmux; }
 	@touch $@
 

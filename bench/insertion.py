@@ -88,16 +88,19 @@ class ByHermes:
 class ByStore:
     """`store.append` of one message at a time, or of all; they are decoded and counted before."""
 
-    def __init__(self, messages: Messages, *, at_once: bool = False, sync: Sync = "full") -> None:
-        self.name = named("`store.append(list)`" if at_once else "`store.append`", sync)
-        self.at_once, self.sync = at_once, sync
+    def __init__(
+        self, messages: Messages, *, at_once: bool = False, sync: Sync = "full", redacts: bool = True
+    ) -> None:
+        name = named("`store.append(list)`" if at_once else "`store.append`", sync)
+        self.name = name if redacts else f"{name}, no redaction"
+        self.at_once, self.sync, self.redacts = at_once, sync, redacts
         tokenizer = tokenizer_for("o200k")
         self._messages = decode_messages(raw_messages(messages), "openai_chat")
         self._sizes = [count_message(message, tokenizer) for message in self._messages]
 
     def open(self, path: Path) -> None:
-        """Begin a new store as a user has it, without secrets in its index."""
-        self._store = resolve_store(f"sqlite:///{path}?sync={self.sync}")
+        """Begin a new store; as a user has it, no secrets are in its index, where Hermes leaves them."""
+        self._store = resolve_store(f"sqlite:///{path}?sync={self.sync}", redact=self.redacts)
         self.begin(SESSION)
 
     def begin(self, session: str) -> None:

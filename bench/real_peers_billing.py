@@ -29,7 +29,7 @@ from lowwater.lab.references.uses import LaterUse
 from lowwater.lab.replay.script import ReplayScript, sheet_of
 from lowwater.session.factories import counter_for, framing_for
 
-Asks = Literal["fresh", "riding", "other"]
+Asks = Literal["fresh", "extended", "other"]
 """Who writes a peer's summaries: the same model that reads nothing cached, or what it read last; or a cheaper one."""
 
 
@@ -99,7 +99,7 @@ class Biller:
             return shown, (sheet.other_input * shown + sheet.other_output * written) // 1_000
         is_warm = self._before is not None and at - self._called <= self._sheet.ttl
         read = 0
-        if self._asks == "riding" and is_warm and self._before is not None:
+        if self._asks == "extended" and is_warm and self._before is not None:
             read = min(shown, self._before.total)
         return shown, self._cost(Usage(cache_read=read, uncached=shown - read, output=written))
 

@@ -42,7 +42,7 @@ class RidingStandIn:
 
 def play_ours(case: Case, model: Model, *, fixed: int, sizes: Sizes, progress: Progress) -> Played:
     """Play a session through the engine under `rent-or-buy`; what each call is billed, it is told."""
-    ours = _Ours(case, model, Biller(model, fixed, "riding", sizes))
+    ours = _Ours(case, model, Biller(model, fixed, "extended", sizes))
     return ours.play(progress)
 
 

@@ -126,7 +126,7 @@ class _Comparison:
                 self._case, priced.model, fixed=priced.fixed, sizes=priced.sizes, progress=progress
             )
             progress("done")
-            money.append(self._money(priced, played, "riding", POLICY))
+            money.append(self._money(priced, played, "extended", POLICY))
             first = first or played
         assert first is not None
         return row_of(f"lowwater {POLICY}", self._case, first, money=money, model=POLICY)

@@ -43,7 +43,7 @@ class Llama:
     """
 
     def __init__(self, path: Path) -> None:
-        import xllamacpp  # type: ignore[import-not-found]  # noqa: PLC0415  # only there
+        import xllamacpp  # noqa: PLC0415  # only there
 
         params = xllamacpp.CommonParams()
         params.model.path = str(path)

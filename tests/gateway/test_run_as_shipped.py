@@ -37,11 +37,12 @@ from tests.gateway.test_gateway_compaction import bare
 
 pytestmark = [pytest.mark.full, pytest.mark.moves_prefix(reason="rent-or-buy compacts")]
 
-CALLS = 140
+CALLS = 128
+"""No compaction is due near the end, where the client's would fall behind it and the replay's before it."""
 ASKED = "Find out which part of every module says what it found. Do not change the lexer."
-LINES = 'for i in $(seq 1 24); do echo "src/module_{0}/part_$i.py: expected {0}.$i, found none of the values that were read before"; done'
-NAME = "src/module_2/part_17.py"
-"""Something that only the second result says."""
+LINES = 'for i in $(seq 1 24); do echo "src/module_{0}/part_$i.py: expected {0}.$i, found none of the values that were read before"; done; w=ends; echo "module {0} $w with more values than it began with"'
+SENTENCE = "module 2 ends with more values than it began with"
+"""Something that only the second result says; no index has it, because it is no name."""
 
 
 class Case(Struct, frozen=True, kw_only=True):
@@ -80,8 +81,8 @@ class Reading(Work):
         if asks_for_summary(seen):
             return Say(text=self._summary(seen))
         if len(seen.raw) < self._longest and not self.has_searched and SEARCH in tool_names(seen):
-            self.has_searched, self._to_name = True, f"{NAME} is the one. "
-            return CallTools(calls=(Call(name=SEARCH, arguments={"query": NAME}),))
+            self.has_searched, self._to_name = True, f'I look at "{SENTENCE}" again. '
+            return CallTools(calls=(Call(name=SEARCH, arguments={"query": SENTENCE}),))
         self._longest = max(len(seen.raw), self._longest)
         answer = super().__call__(seen)
         if not isinstance(answer, CallTools):

@@ -14,6 +14,10 @@ from lowwater.session.factories import open_store
 WRITER = Path(__file__).with_name("writer.py")
 
 
+LIVES_OF_A_SESSION = 50
+"""After so many kills the writers go on with another session: each is read whole after every kill."""
+
+
 def start(address: str, name: str, count: int, *sessions: str) -> "subprocess.Popen[str]":
     """A process that appends `count` times to each session and tells each commit."""
     command = [sys.executable, str(WRITER), address, name, str(count), *sessions]
@@ -59,27 +63,31 @@ def survives_kills(address: str, times: int, settle: Callable[[], None] = lambda
     `settle` waits until what the dead writer had asked a server for is over.
     """
     dice = random.Random(5)
-    committed: list[str] = []
+    committed: dict[str, list[str]] = {}
     for life in range(times):
-        told = killed(start(address, str(life), 10_000, "s"), dice)
+        session = f"s{life // LIVES_OF_A_SESSION}"
+        told = killed(start(address, str(life), 10_000, session), dice)
         settle()
         store = open_store(address)
-        stored, outline = store.read("s"), store.outline("s")
-        accounts = store.accounts()
+        stored, outline = store.read(session), store.outline(session)
+        accounts = store.accounts([session])
         # What comes behind the best hit has some of the words only.
-        hits = [hit.number for last in told[-1:] for hit in store.search(last, session="s", limit=1)]
+        hits = [hit.number for last in told[-1:] for hit in store.search(last, session=session, limit=1)]
         store.close()
-        kept = labels(stored)
-        new = kept[len(committed) :]
-        assert kept[: len(committed)] == committed
+        kept, before = labels(stored), committed.get(session, [])
+        new = kept[len(before) :]
+        assert kept[: len(before)] == before
         assert new[: len(told)] == told
         assert len(new) <= len(told) + 1
         assert hits[:1] == [kept.index(label) + 1 for label in told[-1:]]
         assert (outline.messages, outline.entries) == (len(kept), 2 * len(kept))
         assert stored.carried == (kept[-1].encode() if kept else b"")
         assert [_told_by(account) for account in accounts] == ([(kept, kept)] if kept else [])
-        committed = kept
-    assert len(committed) > times
+        committed[session] = kept
+    store = open_store(address)
+    assert {session: labels(store.read(session)) for session in committed} == committed
+    store.close()
+    assert sum(map(len, committed.values())) > times
 
 
 def _told_by(account: Account) -> tuple[list[str], list[str]]:

@@ -100,17 +100,17 @@ class ScheduleStep:
         sheet, reach = self.sheet, self.reach
         rate = sheet.input if self.cold else sheet.read
         whole = self.tally.course.turns[self.turn].whole
-        riding = self.costs[:reach] + rate * (self.size[:reach] - whole)
-        riding += sheet.input * sheet.instruction + sheet.output * sheet.summary
+        extended = self.costs[:reach] + rate * (self.size[:reach] - whole)
+        extended += sheet.input * sheet.instruction + sheet.output * sheet.summary
         asked = sheet.other_input * sheet.instruction + sheet.other_output * sheet.summary
         start = sheet.other_input * (self.start[:reach] - self.tally.course.fixed) + asked
-        riding = np.minimum.accumulate(riding, axis=0)
+        extended = np.minimum.accumulate(extended, axis=0)
         other = np.minimum.accumulate(self.costs[:reach] + start[:, None], axis=0)
         short, kept = self.short[1 : reach + 1, None], self.whole[1 : reach + 1, None]
         is_before = np.tri(reach, len(self.costs), 1, dtype=bool)
         unlike = other + sheet.other_input * (kept + (self.short - self.whole)[None, :])
-        diagonal = np.where(is_before, np.minimum(riding, unlike), NEVER).min(axis=1)
-        offered = np.minimum(riding, other + sheet.other_input * short)
+        diagonal = np.where(is_before, np.minimum(extended, unlike), NEVER).min(axis=1)
+        offered = np.minimum(extended, other + sheet.other_input * short)
         offered[is_before] = NEVER
         offered[np.arange(reach), np.arange(1, reach + 1)] = diagonal
         hit = 0 if self.cold else (sheet.write - sheet.read) * self.tally.course.fixed
@@ -161,12 +161,12 @@ def before_summary(tally: Tally, layer: Layer, then: CourseState, turn: int) -> 
     if not costs.size:
         return None
     rate = sheet.input if tally.cold[turn] else sheet.read
-    riding = rate * sizes(tally, layer, turn - 1)[part] + sheet.input * sheet.instruction
+    extended = rate * sizes(tally, layer, turn - 1)[part] + sheet.input * sheet.instruction
     elided = np.minimum(layer.low + np.arange(first, first + costs.shape[1]), upto)
     start = _starts(tally, layer)[part[0]] - tally.course.fixed + sheet.instruction + tally.whole[upto]
     covered = start[:, None] + (tally.short[elided] - tally.whole[elided])[None, :]
     other = sheet.other_input * covered + sheet.other_output * sheet.summary
-    best = int(np.argmin(costs + np.minimum(riding + sheet.output * sheet.summary, other)))
+    best = int(np.argmin(costs + np.minimum(extended + sheet.output * sheet.summary, other)))
     row, column = divmod(best, costs.shape[1])
     return CourseState(summarised=layer.low + row, pruned=layer.low + first + column)
 

@@ -87,11 +87,11 @@ class Tally:
         """Return the cost of a summary request: on the cached prefix, or by another model, whichever is cheaper."""
         sheet = self.sheet
         rate = sheet.input if self.cold[turn] else sheet.read
-        riding = (
+        extended = (
             rate * self.size(turn - 1, state) + sheet.input * sheet.instruction + sheet.output * sheet.summary
         )
         covered = self.covered(state, upto) + sheet.instruction
-        return min(riding, sheet.other_input * covered + sheet.other_output * sheet.summary)
+        return min(extended, sheet.other_input * covered + sheet.other_output * sheet.summary)
 
     def covered(self, state: CourseState, upto: int) -> int:
         """Return the tokens that a summary up to an edge would replace."""

@@ -40,7 +40,7 @@ def test_the_break_even_table_is_reproduced(row: tuple[float, float, float, str,
     leaf_summary = other_summary(LEAF, input=0.2, output=1.0)
     assert (
         _one_digit(_simple(at, FULL)),
-        _one_digit(break_even(at, FULL, own_summary(at, FULL, how="riding"))),
+        _one_digit(break_even(at, FULL, own_summary(at, FULL, how="warm"))),
         _one_digit(break_even(at, FULL, own_summary(at, FULL, how="cold"))),
         _one_digit(_simple(at, LEAF)),
         f"{break_even(at, LEAF, leaf_summary):.0f}",

@@ -25,7 +25,7 @@ def costs(work: SummaryWork, model: Model, other: Model | None = None) -> dict[s
 
 def test_extending_the_cached_prefix_by_hand():
     # 160,000 x 200 + 400 x 4,000 + 3,000 x 20,000
-    assert costs(WARM, OPUS) == {"riding": 93_600_000}
+    assert costs(WARM, OPUS) == {"warm": 93_600_000}
 
 
 def test_the_same_request_cold_by_hand():
@@ -36,7 +36,7 @@ def test_the_same_request_cold_by_hand():
 def test_another_model_is_shown_only_what_is_replaced():
     other = replace(HAIKU, context_length=400_000)
     # 120,400 x 1,250 + 3,000 x 10,000
-    assert costs(WARM, OPUS, other) == {"riding": 93_600_000, "other": 180_500_000}
+    assert costs(WARM, OPUS, other) == {"warm": 93_600_000, "other": 180_500_000}
     assert costs(COLD, OPUS, other) == {"cold": 701_600_000, "other": 180_500_000}
     assert [call.model for call in summary_calls(COLD, OPUS, other=other)] == [OPUS.name, "small"]
 

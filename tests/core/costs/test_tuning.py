@@ -205,7 +205,7 @@ def test_another_model_is_compared_and_chosen_only_if_asked_for_and_cheaper() ->
         OPUS, name="cheap", prices=Prices(input=100_000, cache_read=0, cache_write=0, output=500_000)
     )
     dear = replace(cheap, name="dear", prices=replace(sold(0.1, 1, 5), input=INPUT * 3))
-    assert [way.by for way in tuned(other=cheap).ways] == ["riding", "not riding", "other"]
+    assert [way.by for way in tuned(other=cheap).ways] == ["warm", "cold", "other"]
     assert tuned(other=cheap).trigger == tuned().trigger
     chosen = tuned(other=cheap, prefer_other=True)
     assert (chosen.ways[0].by, chosen.other) == ("other", "cheap")
@@ -214,7 +214,7 @@ def test_another_model_is_compared_and_chosen_only_if_asked_for_and_cheaper() ->
     # 1.15 x 23,000 are written again; 1/40 of the input price for 120,400 tokens, 1/8 for the summary's
     assert other is not None
     assert other.break_even == pytest.approx((26_450 + 120_400 / 40 + 3_000 / 8) / (0.1 * 117_000))
-    assert tuned(other=dear, prefer_other=True).ways[0].by == "riding"
+    assert tuned(other=dear, prefer_other=True).ways[0].by == "warm"
 
 
 def test_unknown_prices_are_assumed_and_give_no_dollars() -> None:

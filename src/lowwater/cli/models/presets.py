@@ -32,7 +32,7 @@ _NANO_PER_DOLLAR = 1_000_000_000
 _SMALL_AMOUNT = 0.01
 """Amounts below this many dollars are shown with two significant digits."""
 _POINTS = {"wall": "the wall", "cliff": "the cliff", "ceiling": "the ceiling (max_view_tokens)"}
-_LABELS = {"riding": "summary, riding", "not riding": "not riding", "other": "another model"}
+_LABELS = {"warm": "summary, cached", "cold": "not cached", "other": "another model"}
 _COLUMNS = ("read", "trigger", "share", "every", "full", "prune", "forced", "rent")
 _LEGEND = (
     ("read", "a cache read, as a multiple of the input price"),
@@ -229,14 +229,14 @@ def _shapes_differ(rows: Iterable[ModelTuning]) -> bool:
 
 
 def _cells(tuning: Tuning) -> tuple[str, ...]:
-    riding = tuning.way("riding")
+    warm = tuning.way("warm")
     forced = short(tuning.limits.threshold) + {"cliff": "c", "ceiling": "m"}.get(tuning.forced_by, " ")
     return (
         f"{tuning.ratios.read:.3g}",
         short(tuning.trigger),
         f"{tuning.trigger_share:.0%}",
         f"{tuning.calls:.0f}",
-        _calls(riding.break_even if riding else None).removesuffix(" calls"),
+        _calls(warm.break_even if warm else None).removesuffix(" calls"),
         _calls(tuning.prune.break_even).removesuffix(" calls"),
         forced,
         _amount(tuning.amounts.rent, "usd") if tuning.currency == "usd" else "–",
@@ -341,9 +341,9 @@ def _threshold(tuning: Tuning) -> str:
 def _break_even_figures(tuning: Tuning) -> Iterator[Figure]:
     """Yield after how many calls each kind of compaction pays for itself."""
     said = {
-        "riding": f"{tuning.replaced:,} tokens become a summary, which the model writes itself, asked for behind its cached"
+        "warm": f"{tuning.replaced:,} tokens become a summary, which the model writes itself, asked for behind its cached"
         " prompt.",
-        "not riding": "The same, but the request for the summary finds nothing in the cache.",
+        "cold": "The same, but the request for the summary finds nothing in the cache.",
         "other": f"The same with summaries by {tuning.other} (summary_model).",
     }
     for way in sorted(tuning.ways, key=lambda way: list(said).index(way.by)):

@@ -150,8 +150,8 @@ class SummaryWork(Struct, frozen=True, kw_only=True):
 class SummaryCall(Struct, frozen=True, kw_only=True):
     """One way to get a summary written."""
 
-    how: Literal["riding", "cold", "other", "native"]
-    """By the session's model: appended to the same request with its prefix cached (`riding`) or with nothing cached (`cold`).
+    how: Literal["warm", "cold", "other", "native"]
+    """By the session's model: appended to its last request, whose prefix is cached (`warm`) or not (`cold`).
     By another model (`other`). By the provider's own compaction of the start of the request (`native`)."""
     model: str
     usage: Usage
@@ -171,7 +171,7 @@ def summary_calls(
     own = Usage(cache_read=work.hit, uncached=fresh, output=work.summary)
     calls: list[SummaryCall] = []
     if _fits(own, model):
-        how: Literal["riding", "cold"] = "riding" if work.hit > 0 else "cold"
+        how: Literal["warm", "cold"] = "warm" if work.hit > 0 else "cold"
         calls.append(SummaryCall(how=how, model=model.name, usage=own, cost=cost_of(own, model, at)))
     alone = Usage(uncached=work.replaced + work.instruction, output=work.summary)
     if other is not None and _fits(alone, other):

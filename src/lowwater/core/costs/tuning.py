@@ -25,7 +25,8 @@ _HISTORY = 120_000
 DEAD = 10_000
 """Tokens that are no longer needed, as an example whose rent is shown as an amount of money."""
 
-SummaryWay = Literal["riding", "not riding", "other"]
+SummaryWay = Literal["warm", "cold", "other"]
+"""By the session's model, appended to its last request, whose prefix is cached (`warm`) or not (`cold`); by another model (`other`)."""
 Point = Literal["rent", "wall", "cliff", "ceiling"]
 
 
@@ -70,9 +71,9 @@ class PlannedCompaction(Struct, frozen=True, kw_only=True):
         return self.replaced - self.summary
 
 
-def own_summary(at: Ratios, what: PlannedCompaction, *, how: Literal["riding", "cold"]) -> float:
+def own_summary(at: Ratios, what: PlannedCompaction, *, how: Literal["warm", "cold"]) -> float:
     """Return what the summary costs if the session's model writes it, appended to the same request, cached or not."""
-    carried = at.read if how == "riding" else 1.0
+    carried = at.read if how == "warm" else 1.0
     return carried * what.prompt + what.instruction + at.output * what.summary
 
 
@@ -168,13 +169,10 @@ class SummaryMethod(Struct, frozen=True, kw_only=True):
     """The average cost of rent and compactions per call, by which methods are compared."""
 
 
-def own_way(
-    at: Ratios, shape: SessionShape, replaced: int, *, by: Literal["riding", "not riding"]
-) -> SummaryMethod:
+def own_way(at: Ratios, shape: SessionShape, replaced: int, *, by: Literal["warm", "cold"]) -> SummaryMethod:
     """Return the method in which the session's model writes the summary, appended to the same request."""
-    how: Literal["riding", "cold"] = "riding" if by == "riding" else "cold"
-    cost, least = (own_summary(at, what, how=how) for what in _full_and_least(shape, replaced))
-    carried = at.read if by == "riding" else 1.0
+    cost, least = (own_summary(at, what, how=by) for what in _full_and_least(shape, replaced))
+    carried = at.read if by == "warm" else 1.0
     return _summary_method(at, shape, replaced, by=by, cost=cost, least=least, carried=carried)
 
 
@@ -375,15 +373,15 @@ def _billed(model: Model, at: float | None) -> Model:
 def _ways(
     at: Ratios, shape: SessionShape, replaced: int, prices: Prices, others: Prices | None, *, prefer: bool
 ) -> tuple[SummaryMethod, ...]:
-    riding = own_way(at, shape, replaced, by="riding")
-    resent = own_way(at, shape, replaced, by="not riding")
+    warm = own_way(at, shape, replaced, by="warm")
+    cold = own_way(at, shape, replaced, by="cold")
     if others is None:
-        return (riding, resent)
+        return (warm, cold)
     cost_in, cost_out = others.input / prices.input, others.output / prices.input
     other = other_way(at, shape, replaced, input=cost_in, output=cost_out)
-    if prefer and other.per_call < riding.per_call:
-        return (other, riding, resent)
-    return (riding, resent, other)
+    if prefer and other.per_call < warm.per_call:
+        return (other, warm, cold)
+    return (warm, cold, other)
 
 
 def _rounded(tokens: int) -> int:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from string import ascii_letters, digits
 from unicodedata import normalize
 
 from msgspec import Struct
@@ -20,8 +21,9 @@ _UNSPACED = re.compile(
 )
 _TERM = re.compile(r"[^\W_]+")
 _ACCENTS = re.compile("[\u0300-\u036f]+")
-_HUMP = re.compile(r"[a-z][A-Z]")
-_REST = re.compile(r"[A-Za-z0-9]*")
+_HUMP = re.compile(r"[a-z][A-Z][A-Za-z0-9]*")
+"""A small letter that meets a capital, and the rest of the name."""
+_LETTERS = ascii_letters + digits
 _CASES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _LONGEST_NAME = 100
 """Characters of a name in camel case; longer runs of letters are encoded data, which has no words."""
@@ -44,22 +46,21 @@ def folded_terms(text: str) -> list[str]:
 def with_parts(text: str) -> str:
     """Return the text, followed by the parts of each name in camel case that it has: `getUserName` is `get User Name`, too."""
     names = dict.fromkeys(_humped(text))
-    return "\n".join([text, *(_CASES.sub(" ", name) for name in names)]) if names else text
+    return "\n".join([text, *map(_parts_of, names)]) if names else text
+
+
+@lru_cache(maxsize=8_192)
+def _parts_of(name: str) -> str:
+    return _CASES.sub(" ", name)
 
 
 def _humped(text: str) -> Iterator[str]:
     """Yield the names in camel case, in order; the whole text is only searched for where a small letter meets a capital."""
-    end = 0
     for hump in _HUMP.finditer(text):
-        if hump.start() < end:
-            continue
-        start, rest = hump.start(), _REST.match(text, hump.start())
-        assert rest is not None
-        end = rest.end()
-        while (
-            start and text[start - 1].isascii() and text[start - 1].isalnum() and end - start <= _LONGEST_NAME
-        ):
-            start -= 1
+        start, end = hump.span()
+        # The beginning of the name is stripped off by a loop in C, not letter by letter.
+        before = text[max(0, start - _LONGEST_NAME) : start]
+        start -= len(before) - len(before.rstrip(_LETTERS))
         if end - start <= _LONGEST_NAME:
             yield text[start:end]
 

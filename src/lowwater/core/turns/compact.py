@@ -112,7 +112,7 @@ def order_ladder(
         ladder,
         native=native_rung(state, setup, at),
         order=tuple(order),
-        cached_prefix=frozenset(rung for rung, call in cheapest.items() if call.how == "riding"),
+        cached_prefix=frozenset(rung for rung, call in cheapest.items() if call.how == "warm"),
     )
 
 

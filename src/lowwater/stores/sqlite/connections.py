@@ -234,12 +234,14 @@ def _clear_mark(connection: sqlite3.Connection) -> bool:
 
 def _files(path: Path) -> tuple[tuple[int, int] | None, ...]:
     """Return the identity (device and inode) of the file and of its log; None for one that does not exist."""
-    return _identity(path), _identity(log_of(path))
+    # Before every write: `os.stat` on text takes less time than `Path.stat`.
+    name = str(path)
+    return _identity(name), _identity(f"{name}{_LOG}")
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _identity(name: str) -> tuple[int, int] | None:
     try:
-        found = path.stat()
+        found = os.stat(name)  # noqa: PTH116 - see above
     except OSError:
         return None
     return found.st_dev, found.st_ino
@@ -248,9 +250,13 @@ def _identity(path: Path) -> tuple[int, int] | None:
 # The write-ahead log
 
 
+_LOG = "-wal"
+"""What SQLite adds to a file's name for its write-ahead log."""
+
+
 def log_of(path: Path) -> Path:
     """Return where SQLite keeps the write-ahead log of a file."""
-    return path.with_name(path.name + "-wal")
+    return path.with_name(f"{path.name}{_LOG}")
 
 
 def refuse_without_log(path: Path) -> None:
