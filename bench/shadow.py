@@ -25,6 +25,7 @@ recorded usage and times alone, it lost within its lifetime what the call before
 import argparse
 import sys
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from hashlib import blake2b
@@ -238,10 +239,12 @@ def conversation_of(recording: Recording, folder: str) -> Conversation | None:
 def against_rules(conversation: Conversation) -> frozenset[int]:
     """Return the calls before which the provider's cache did not do what it promises, by recorded usage and times alone.
 
-    Within its lifetime it lost part of what the call before had stored, or behind it it still had more than half of that.
+    Within its lifetime it lost part of what the call before had stored, or behind it it still had more than half of that. Calls
+    whose own time was not recorded are among them: a fork repeats its parent's calls under one time.
     """
     rules, calls = conversation.model.cache, conversation.calls
-    found: set[int] = set()
+    times = Counter(call.at for call in calls)
+    found = {at for at, call in enumerate(calls) if times[call.at] > 1}
     for at, (before, call) in enumerate(pairwise(calls), start=1):
         if before.usage is None or call.usage is None or call.raws[: len(before.raws)] != before.raws:
             continue

@@ -125,6 +125,34 @@ def test_behind_a_compaction_that_was_paid_for_what_was_removed_earlier_would_ha
     assert record.untouched == record.cost - 1 + UNTOUCHED_WARM
 
 
+@pytest.mark.parametrize(
+    ("used", "more"),
+    [
+        (Usage(cache_read=3_400, cache_write=5_000), UNTOUCHED_COLD),
+        (Usage(cache_read=5_000, cache_write=3_400), UNTOUCHED_WARM),
+    ],
+    ids=["only the tools were still cached", "the cache was kept against expectation"],
+)
+def test_behind_a_compaction_over_a_cold_cache_what_was_removed_earlier_would_have_been_written_again(
+    used: Usage, more: int
+) -> None:
+    """Such a compaction costs less than nothing: what it removes is not written."""
+    state = calling(0.0)
+    assert state.call is not None
+    call = replace(
+        state.call,
+        expected=Usage(cache_write=8_400),
+        removed=60_000,
+        removed_before=40_000,
+        removed_behind=5_000,
+        compaction_surcharge=-25_000_000,
+        is_settled=False,
+    )
+    record = turn_record(replace(state, call=call), response(used), 0.0)
+    assert record.cost is not None
+    assert record.untouched == record.cost + 25_000_000 + more
+
+
 def calling(at: float, layout: Layout = LAYOUT, state: State = STATE) -> State:
     expected = expected_usage(state.belief, layout, state.model, at)
     call = PendingCall(

@@ -15,6 +15,8 @@ from lowwater.core.turns.state import PendingCall, Setup, State
 
 _PRICED = frozenset({"listed", "resold"})
 """How a model must have been matched for its prices to be its own, and not those of a similar name."""
+_NEARLY = 0.75
+"""The share of a prefix that has to be read for the cache to have held it."""
 
 
 def turn_record(state: State, response: Response, at: float) -> TurnRecord:
@@ -63,9 +65,14 @@ def _cost_uncompacted(call: PendingCall, used: Usage | None, cost: int | None) -
     if _is_lost(call, used):
         is_read, surcharge, removed = False, 0, call.removed
     else:
-        # What was removed earlier would have been read from the cache if that reached so far. Right after a compaction it may
-        # not because of that, and what was removed would have been read all the same if the compaction cost a rewrite.
-        reaches = used.cache_read > (call.removed_behind if call.is_settled and not surcharge else 0)
+        # What was removed earlier would have been read from the cache if that reached so far. Right after a compaction it may not
+        # because of that, and what was removed would have been read all the same if the compaction cost a rewrite. If the cache
+        # was expected to be cold, that is so unless nearly all was read that stood before what was removed.
+        settled = call.is_settled and not surcharge
+        cold = not settled and not (call.expected.cache_read or surcharge > 0)
+        reaches = used.cache_read > (
+            call.removed_behind if settled else _NEARLY * call.removed_behind if cold else 0
+        )
         is_read = reaches or surcharge > 0
     extra = _cost_of_carrying(used, removed, call.model, call.at, is_read=is_read)
     if extra is None:
