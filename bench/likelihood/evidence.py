@@ -19,6 +19,8 @@ from bench.likelihood.validity import NEEDED_AUC, NEEDED_PAIRS, auc
 DRAWS, AUC_DRAWS, SEED = 2_000, 500, 20_261_119
 CEILING_LABELS = ("50%", "25%", "12%")
 OURS = "lowwater"
+FEWEST = 30
+"""Points that a view needs for a dot in the picture."""
 REFERENCES: tuple[str, ...] = ("name", "path", "number")
 """The kinds of tokens that the tables are about: over all tokens the validity check does not pass."""
 Row = Mapping[str, Any]
@@ -286,14 +288,15 @@ def picture(scores: Scores) -> str:
     dots: list[tuple[str, float, Interval]] = []
     for view in views_in(scores):
         found = loss_per_token(scores, view)
-        if found is not None and _label(view):
+        if found is not None and _label(view) and sum(view in views for views in scores.values()) >= FEWEST:
             size = share(scores, view, lambda full, row: (row["tokens"], full["tokens"]))
             dots.append((view, size, found))
     top = max([0.1, *(each.high for _, _, each in dots)])
+    widest = max([0.1, *(size for _, size, _ in dots)]) * 1.1
     bottom = min([0.0, *(each.low for _, _, each in dots)])
 
     def x(size: float) -> float:
-        return 60 + 560 * min(1.0, size)
+        return 60 + 560 * size / widest
 
     def y(nats: float) -> float:
         return 350 - 320 * (nats - bottom) / (top - bottom)
@@ -302,7 +305,11 @@ def picture(scores: Scores) -> str:
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 400" font-family="sans-serif" font-size="11">',
         "<title>Share of the prompt's tokens against nats lost per token</title>",
         f'<path d="M60 30V350H620M60 {y(0):.1f}H620" fill="none" stroke="#888"/>',
-        *(f'<text x="{x(at / 4):.0f}" y="366" text-anchor="middle">{at * 25} %</text>' for at in range(5)),
+        *(
+            f'<text x="{x(at / 20):.0f}" y="366" text-anchor="middle">{at * 5} %</text>'
+            for at in range(round(20 * widest) + 1)
+            if at / 20 <= widest
+        ),
         f'<text x="54" y="{y(top):.0f}" text-anchor="end">{top:.2f}</text>',
         f'<text x="54" y="{y(0):.0f}" text-anchor="end">0</text>',
         '<text x="340" y="388" text-anchor="middle">share of the full prompt&#8217;s tokens</text>',
@@ -322,7 +329,10 @@ def picture(scores: Scores) -> str:
     return "\n".join([*lines, "</svg>\n"])
 
 
-_COLOURS = ("#0b6e4f", "#c1121f", "#3a86ff", "#fb8500", "#8338ec", "#6c757d", "#b5838d", "#588157", "#000000")
+_COLOURS = (
+    *("#0b6e4f", "#c1121f", "#3a86ff", "#fb8500", "#8338ec", "#6c757d"),
+    *("#e78ac3", "#8aa624", "#000000", "#00b4d8", "#7f5539", "#ffca3a"),
+)
 
 
 def _label(view: str) -> str:
