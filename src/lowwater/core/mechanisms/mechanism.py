@@ -168,6 +168,8 @@ class ProposalRequest(Struct, frozen=True, kw_only=True):
     limits: Limits
     settings: Settings
     scale: float = 1.0
+    beside: int = 0
+    """The model's tokens in the prompt that are no items: system prompt, tools, what the provider adds."""
     system_in_preamble: bool = False
     mechanisms: tuple[Mechanism, ...] = ()
     """Plugins' mechanisms."""

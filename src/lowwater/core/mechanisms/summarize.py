@@ -1,6 +1,7 @@
 """`summarize`: the whole middle is replaced by one structured summary, which updates earlier ones.
 
-`summarize_all`, for prompts that do not fit, replaces all but the newest exchange and, if it is not too large, the head.
+`summarize_all`, for prompts that do not fit, replaces all but the newest exchanges that fit beside it, at least the last one, and, if
+it is not too large, the head.
 """
 
 from collections.abc import Sequence
@@ -36,9 +37,28 @@ def propose(request: ProposalRequest, zones: Zones) -> Proposal | None:
 
 
 def propose_everything(request: ProposalRequest, zones: Zones) -> Proposal | None:
-    """Propose to summarise all but the newest exchange and, if it is not too large, the head."""
-    zones = with_small_head(request, smallest_tail(request.items, zones))
-    return _propose(EVERYTHING, request, zones, most=request.counted(request.limits.summary))
+    """Propose to summarise all but the newest exchanges that fit beside the summary and, if it is not too large, the head.
+
+    What is being worked on stays as it is, as far as there is room: a name in an index is worth less than one in its place.
+    """
+    smallest = with_small_head(request, smallest_tail(request.items, zones))
+    kept = _with_tail_that_fits(request, smallest, least=zones.tail)
+    return _propose(EVERYTHING, request, kept, most=request.counted(request.limits.summary))
+
+
+def _with_tail_that_fits(request: ProposalRequest, zones: Zones, *, least: int) -> Zones:
+    """Return zones whose tail begins as early as it can, not before `least`, and leaves several turns of room beside head, summary and index."""
+    items, roomy = request.items, request.counted(request.limits.roomy - request.beside)
+    head = sum(item.tokens for item in items[: zones.head])
+    for cut in sorted((at for at in zones.cuts if max(least, zones.head) < at <= zones.tail), reverse=True):
+        replaced = items[zones.head : cut]
+        beside = _length(request, replaced, most=request.counted(request.limits.summary))
+        beside += expected_tokens(replaced) if request.context.offers_recall else 0
+        tail = sum(item.tokens for item in items[cut:])
+        if head + beside + tail > roomy:
+            break
+        zones = replace(zones, tail=cut)
+    return zones
 
 
 def propose_wider(request: ProposalRequest, zones: Zones) -> Proposal | None:
@@ -143,7 +163,7 @@ MECHANISMS = (
         name=EVERYTHING,
         propose=propose_everything,
         budget=largest,
-        sentence="Replace everything but the protected start and the newest exchange by one summary",
+        sentence="Replace everything but the protected start and the newest exchanges that fit beside it by one summary",
         reach="everywhere",
         order=40,
     ),

@@ -52,13 +52,14 @@ def decision_context(
     limits = limits or limits_for(state, setup)
     view = state.ledger.view
     scale = state.calibration.scale
-    size = bytes_of(view) if limits.max_bytes else 0
+    size, prompt = bytes_of(view) if limits.max_bytes else 0, _prompt(state, setup)
     request = ProposalRequest(
         items=view.items,
         context=setup.edit_context(offers_recall=state.offers_recall),
         limits=limits,
         settings=setup.settings,
         scale=scale,
+        beside=max(0, prompt - scaled(sum(item.tokens for item in view.items), scale)),
         system_in_preamble=bool(view.system),
         mechanisms=setup.mechanisms,
         too_large=limits.max_bytes is not None and size > limits.max_bytes,
@@ -67,7 +68,7 @@ def decision_context(
     pricing = pricing_for(state, setup, surveyed.zones.tail, at) if setup.preset.priced else None
     now = DecisionContext(
         at=at,
-        prompt=_prompt(state, setup),
+        prompt=prompt,
         messages=len(view.items),
         outside_tail=round(scale * surveyed.outside_tail),
         limits=limits,
