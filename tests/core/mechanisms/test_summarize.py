@@ -1,6 +1,7 @@
 """The middle becomes one summary, sized by what it replaces (specification B, C3)."""
 
 import pytest
+from msgspec.structs import replace
 
 from lowwater.core.mechanisms import summarize
 from lowwater.core.mechanisms.spans import replace_span
@@ -83,11 +84,19 @@ def test_a_view_without_a_middle_is_left_alone() -> None:
     assert offer_of(summarize.NAME, asked([])) is None
 
 
-def test_at_the_wall_everything_but_the_newest_group_is_offered() -> None:
+@pytest.mark.parametrize(("room", "kept"), [(0, 2), (600, 4), (100_000, 8)], ids=["none", "some", "plenty"])
+def test_at_the_wall_the_newest_exchanges_stay_as_far_as_there_is_room(room: int, kept: int) -> None:
     items = loop(10)
-    usual = offer_of(summarize.NAME, asked(items, last=10))
-    all_of_it = offer_of("summarize_all", asked(items, last=10))
+    wanted = replace(asked(items, last=10), room=room)
+    usual, all_of_it = offer_of(summarize.NAME, wanted), offer_of("summarize_all", wanted)
     assert usual is not None
     assert all_of_it is not None
     assert usual.span == Span(start=1, stop=len(items) - 10)
-    assert all_of_it.span == Span(start=1, stop=len(items) - 2)
+    assert all_of_it.span == Span(start=1, stop=len(items) - kept)
+
+
+def test_where_bytes_are_the_limit_only_the_newest_exchange_stays() -> None:
+    items = loop(10)
+    offer = offer_of("summarize_all", replace(asked(items, last=10), room=100_000, too_large=True))
+    assert offer is not None
+    assert offer.span == Span(start=1, stop=len(items) - 2)

@@ -168,8 +168,8 @@ class ProposalRequest(Struct, frozen=True, kw_only=True):
     limits: Limits
     settings: Settings
     scale: float = 1.0
-    beside: int = 0
-    """The model's tokens in the prompt that are no items: system prompt, tools, what the provider adds."""
+    room: int = 0
+    """The model's tokens that the items may have after a compaction that has to make them fit; 0: as few as possible."""
     system_in_preamble: bool = False
     mechanisms: tuple[Mechanism, ...] = ()
     """Plugins' mechanisms."""

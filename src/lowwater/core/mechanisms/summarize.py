@@ -42,20 +42,21 @@ def propose_everything(request: ProposalRequest, zones: Zones) -> Proposal | Non
     What is being worked on stays as it is, as far as there is room: a name in an index is worth less than one in its place.
     """
     smallest = with_small_head(request, smallest_tail(request.items, zones))
-    kept = _with_tail_that_fits(request, smallest, least=zones.tail)
+    # Where bytes are the limit, tokens do not tell what fits.
+    kept = smallest if request.too_large else _with_tail_that_fits(request, smallest, least=zones.tail)
     return _propose(EVERYTHING, request, kept, most=request.counted(request.limits.summary))
 
 
 def _with_tail_that_fits(request: ProposalRequest, zones: Zones, *, least: int) -> Zones:
-    """Return zones whose tail begins as early as it can, not before `least`, and leaves several turns of room beside head, summary and index."""
-    items, roomy = request.items, request.counted(request.limits.roomy - request.beside)
+    """Return zones whose tail begins as early as it can behind `least`, if head, summary, index and tail leave room for several turns."""
+    items, room = request.items, request.counted(request.room)
     head = sum(item.tokens for item in items[: zones.head])
     for cut in sorted((at for at in zones.cuts if max(least, zones.head) < at <= zones.tail), reverse=True):
         replaced = items[zones.head : cut]
         beside = _length(request, replaced, most=request.counted(request.limits.summary))
         beside += expected_tokens(replaced) if request.context.offers_recall else 0
         tail = sum(item.tokens for item in items[cut:])
-        if head + beside + tail > roomy:
+        if head + beside + tail > room:
             break
         zones = replace(zones, tail=cut)
     return zones

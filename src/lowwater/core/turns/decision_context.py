@@ -59,7 +59,7 @@ def decision_context(
         limits=limits,
         settings=setup.settings,
         scale=scale,
-        beside=max(0, prompt - scaled(sum(item.tokens for item in view.items), scale)),
+        room=_room_for_items(state, limits, prompt),
         system_in_preamble=bool(view.system),
         mechanisms=setup.mechanisms,
         too_large=limits.max_bytes is not None and size > limits.max_bytes,
@@ -91,6 +91,13 @@ def decision_context(
         else None,
         native=native_rung(state, setup, at),
     )
+
+
+def _room_for_items(state: State, limits: Limits, prompt: int) -> int:
+    """Return the tokens that items may have so that several turns fit behind them, or a whole runway after a fruitless compaction."""
+    roomy = min(limits.roomy, limits.most - limits.runway) if state.past.fruitless else limits.roomy
+    others = prompt - scaled(sum([item.tokens for item in state.ledger.view.items]), state.calibration.scale)
+    return max(0, roomy - max(0, others))
 
 
 def has_nothing_to_propose(inputs: DecisionInputs) -> bool:
