@@ -16,10 +16,10 @@ from tests.gateway.conftest import eventually
 
 def paused(tmp_path: Path, mode: IdleMode, *, dollars: float = 1.0) -> tuple[int, Watched]:
     """Wait for ten minutes and a half at the prompt of a chat; return the calls made."""
-    watched = Watched()
-    chat = chat_with(tmp_path, watched, settings=Settings(model=ModelSettings(cache_ttl="5m")))
+    watched, clock = Watched(), ScriptedClock(time.time())
+    settings = Settings(model=ModelSettings(cache_ttl="5m"))
+    chat = chat_with(tmp_path, watched, settings=settings, clock=clock)
     chat.say("work for 12 steps")
-    clock = ScriptedClock(time.time())
     keeper = PauseKeeper(
         mode, dollars=dollars, note=watched.on_notice, clock=clock, monotonic=clock.now, looks=0.01
     )

@@ -13,7 +13,7 @@ from lowwater.chat.protocol import Upstream, Watcher
 from lowwater.chat.tools import Memory, Tool, Toolbox, Workspace, read_file, search, shell, todo, write_file
 from lowwater.core.limits import UsageWarning
 from lowwater.errors import AnswerFailed, BadInput, PromptTooLong
-from lowwater.protocols import Sink, Store
+from lowwater.protocols import Clock, Sink, Store
 from lowwater.session.internals import internals
 from lowwater.session.library import Lowwater
 from lowwater.session.session import Session
@@ -56,6 +56,7 @@ class Chat:
         withheld: tuple[str, ...] = (),
         name: str | None = None,
         pauses: PauseKeeper | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self._reach = reach
         self._pauses = pauses
@@ -68,6 +69,7 @@ class Chat:
         self._first = upstream = reach.upstream(model, self._http, watcher.on_notice)
         library = partial(
             Lowwater,
+            clock=clock,
             model=model,
             base_url=upstream.base_url,
             summarizer=() if settings.compression.summary_model else reach.summarizers(model, context_length),

@@ -221,15 +221,16 @@ def shorten_to_fit(
 ) -> CompactionResult:
     """Carry out a last resort: it shortens whatever is left until the prompt has at most `fit` tokens.
 
-    What the model has not seen yet, and summaries, are cut to the bone only as far as one more turn needs it.
+    What the model has not seen yet, and summaries, are cut to the bone only as far as two more turns need it: what is left is an
+    estimate, and a turn may be larger than usual.
     """
     over = work.size(result.items) - fit
     if over <= 0:
         return result
     scale, limits = max(work.request.scale, _LEAST_SCALE), work.request.limits
     removes = max(1, ceil(over / scale))
-    one_more = max(fit, min(limits.most - limits.growth, limits.threshold - 1))
-    must_fit = tokens_of_items(result.items) - ceil((work.size(result.items) - one_more) / scale)
+    two_more = max(fit, min(limits.most - 2 * limits.growth, limits.threshold - 1))
+    must_fit = tokens_of_items(result.items) - ceil((work.size(result.items) - two_more) / scale)
     request = replace(work.request, context=replace(work.context, must_fit=max(0, must_fit)))
     items = apply_edits(request, result.items, replace(proposal, removes=removes))
     if tokens_of_items(items) >= tokens_of_items(result.items):
