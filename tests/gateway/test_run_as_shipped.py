@@ -41,6 +41,8 @@ CALLS = 128
 """No compaction is due near the end, where the client's would fall behind it and the replay's before it."""
 ASKED = "Find out which part of every module says what it found. Do not change the lexer."
 LINES = 'for i in $(seq 1 24); do echo "src/module_{0}/part_$i.py: expected {0}.$i, found none of the values that were read before"; done; w=ends; echo "module {0} $w with more values than it began with"'
+LATER = 30
+"""Calls between the first compaction and the recall: the replay removes that result up to some twenty calls after the client has."""
 SENTENCE = "module 2 ends with more values than it began with"
 """Something that only the second result says; no index has it, because it is no name."""
 
@@ -74,13 +76,17 @@ class Reading(Work):
         super().__init__(LINES, CALLS)
         self._case = case
         self._longest = 0
+        self._compacted_at: int | None = None
         self._to_name = ""
         self.has_searched = False
 
     def __call__(self, seen: Seen) -> Answer:
         if asks_for_summary(seen):
             return Say(text=self._summary(seen))
-        if len(seen.raw) < self._longest and not self.has_searched and SEARCH in tool_names(seen):
+        if len(seen.raw) < self._longest and self._compacted_at is None:
+            self._compacted_at = self.calls
+        is_later = self._compacted_at is not None and self.calls >= self._compacted_at + LATER
+        if is_later and not self.has_searched and SEARCH in tool_names(seen):
             self.has_searched, self._to_name = True, f'I look at "{SENTENCE}" again. '
             return CallTools(calls=(Call(name=SEARCH, arguments={"query": SENTENCE}),))
         self._longest = max(len(seen.raw), self._longest)
