@@ -352,6 +352,13 @@ def _verify() -> int:
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 
+def _file(name: str) -> Path:
+    path = Path(name)
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"there is no file {name}; {__package__} --help says what makes it")
+    return path
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -368,9 +375,9 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("summary-prompts", help="make the requests for summaries")
     commands.add_parser("write", help="let the scoring model answer them")
     summarised = commands.add_parser("summary-inputs", help="make the views with these summaries")
-    summarised.add_argument("--texts", type=Path, default=TEXTS, help="what the model wrote")
+    summarised.add_argument("--texts", type=_file, default=str(TEXTS), help="what the model wrote")
     scoring = commands.add_parser("score", help="score a file of inputs")
-    scoring.add_argument("inputs", nargs="?", type=Path)
+    scoring.add_argument("inputs", nargs="?", type=_file)
     scoring.add_argument("--server", default="", help="the address of a vLLM server with the model")
     scoring.add_argument("--llama", action="store_true", help="by llama.cpp instead of PyTorch")
     scoring.add_argument("--views", default="", help="beginnings of the names of views")

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import IO, Any
 
 FULL = "full"
+ENDS = (151_643, 151_645)
+"""Tokens that end an answer: `<|endoftext|>` and `<|im_end|>`."""
 
 
 @dataclass(frozen=True, kw_only=True)

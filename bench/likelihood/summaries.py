@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from bench.judged_summaries import TOKENIZER, outcome
 from bench.likelihood.build import case_of
-from bench.likelihood.inputs import FULL, Case, digest_of, opened
+from bench.likelihood.inputs import ENDS, FULL, Case, digest_of, opened
 from bench.likelihood.peers import LIMIT
 from bench.likelihood.points import Decision, Point
 from bench.likelihood.probes import probe_case, probes_of
@@ -48,8 +48,6 @@ MOST_WRITTEN = 1_500
 """Tokens of an answer, also where more was allowed."""
 POINTS = 80
 LABEL = f"{ABLATED_AT:.0%}"
-ENDS = (151_643, 151_645)
-"""Tokens that end an answer."""
 
 
 class Prompted(Struct, frozen=True, kw_only=True):

@@ -23,11 +23,9 @@ sys.path.append(str(Path(__file__).parents[2]))
 import torch  # type: ignore[import-not-found]  # only there
 from torch import Tensor
 
-from bench.likelihood.inputs import digest_of, opened
+from bench.likelihood.inputs import ENDS, digest_of, opened
 from bench.likelihood.qwen import Cache, Qwen
 
-ENDS = (151_643, 151_645)
-"""`<|endoftext|>` and `<|im_end|>`."""
 TEMPERATURE, LIKELIEST, NUCLEUS = 0.7, 20, 0.8
 LOOKED_AT = 16
 """After so many tokens it is seen whether any answer goes on."""

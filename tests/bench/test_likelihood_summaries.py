@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from bench.likelihood import summaries
-from bench.likelihood.inputs import digest_of
+from bench.likelihood.inputs import ENDS, digest_of
 from bench.likelihood.points import Decision, Point
 from bench.likelihood.prompts import Chat, action_of, encode, prompt_tokens
-from bench.likelihood.summaries import ENDS, Judged, SummaryViews, Texts, judged_table
+from bench.likelihood.summaries import Judged, SummaryViews, Texts, judged_table
 
 LOG = "line {at} of the build says that part {part} was compiled in {at} ms by worker_{at}\n"
 SUMMARY = """## Goal

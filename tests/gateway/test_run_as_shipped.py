@@ -42,7 +42,7 @@ CALLS = 128
 ASKED = "Find out which part of every module says what it found. Do not change the lexer."
 LINES = 'for i in $(seq 1 24); do echo "src/module_{0}/part_$i.py: expected {0}.$i, found none of the values that were read before"; done; w=ends; echo "module {0} $w with more values than it began with"'
 LATER = 30
-"""Calls between the first compaction and the recall: the replay removes that result up to some twenty calls after the client has."""
+"""Calls between the first compaction and the recall: the replay removes that result later than the client does, and 8 were not enough."""
 SENTENCE = "module 2 ends with more values than it began with"
 """Something that only the second result says; no index has it, because it is no name."""
 
