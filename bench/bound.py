@@ -8,6 +8,7 @@ Small courses are drawn at random. Where the engine is above its bound, the fact
 asks for and pauses that it does not bridge; the calls at which it compacts; and what its compactions keep in view.
 """
 
+import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -210,21 +211,29 @@ def recorded_table(played: Sequence[Played]) -> Iterator[str]:
             )
 
 
-def main(arguments: Sequence[str]) -> int:
+def main() -> int:
     """Print the tables."""
-    if "--recorded" not in arguments:
+    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given.add_argument("--small", action="store_true", help="the small courses alone")
+    given.add_argument("--recorded", type=int, metavar="N", help="recorded sessions alone, every Nth")
+    asked = given.parse_args()
+    if asked.recorded is not None and asked.recorded < 1:
+        given.error("--recorded takes a number from 1 on: every Nth session is played")
+    if asked.recorded is None:
         print("\n".join(small_table()), flush=True)
-    if "--small" in arguments:
+    if asked.small:
         return 0
     if not CANONICAL.is_dir():
         print(ABSENT)
         return 0
-    step = int(arguments[arguments.index("--recorded") + 1]) if "--recorded" in arguments else STEP
-    jobs = [Job(recording=each, sheet=sheet) for each in chosen(LEAST_CALLS)[::step] for sheet in SHEETS]
-    played = [play(job) for job in jobs]
-    print("\n".join(recorded_table(played)))
+    jobs = [
+        Job(recording=each, sheet=sheet)
+        for each in chosen(LEAST_CALLS)[:: asked.recorded or STEP]
+        for sheet in SHEETS
+    ]
+    print("\n".join(recorded_table([play(job) for job in jobs])))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
